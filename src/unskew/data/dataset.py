@@ -1,0 +1,122 @@
+"""The noun that every room shares: a set of labelled images, decoded once."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unskew.errors import UnskewError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Labelled images at one working size.
+
+    Parameters
+    ----------
+    images : uint8 tensor, N×C×H×W
+        In memory, or over a memory-mapped file. Held as N×H×W×C underneath, so that gathering rows gives
+        ``channels_last`` batches for free.
+    labels : int64 tensor, N
+        Index into ``class_names``; −1 where there is no label (prediction only).
+    ids : sequence of str
+        What a person would call each sample: a path relative to the source, or an index.
+    class_names : sequence of str
+    bias : int64 tensor, N, optional
+        The nuisance of each sample, where it is known.
+    aligned : bool tensor, N, optional
+        Whether the sample follows the shortcut, where that is known.
+    group_weights : float tensor, classes × biases, optional
+        Share of the *training* set in each (label, bias) group; follows from ``bias`` where it is not given.
+    name : str
+        For tables and messages.
+    notes : sequence of str
+        What a reader of the results should know: images skipped, a hold-out made.
+    """
+
+    images: Tensor
+    labels: Tensor
+    ids: Sequence[str]
+    class_names: Sequence[str]
+    bias: Tensor | None = None
+    aligned: Tensor | None = None
+    group_weights: Tensor | None = None
+    name: str = "data"
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if self.images.ndim != 4 or self.images.dtype != torch.uint8:
+            raise UnskewError(
+                f"{self.name}: images must be uint8 and N×C×H×W, not {self.images.dtype} {tuple(self.images.shape)}."
+            )
+        per_sample = {"images": self.images, "ids": self.ids, "bias": self.bias, "aligned": self.aligned}
+        for what, values in per_sample.items():
+            if values is not None and len(values) != n:
+                raise UnskewError(f"{self.name}: {len(values)} {what} for {n} labels.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def size(self) -> int:
+        """The working size: images are square."""
+        return self.images.shape[-1]
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def pixels(self) -> Tensor:
+        """The images as N×H×W×C, the layout they are stored in."""
+        return self.images.permute(0, 2, 3, 1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names this set of samples: ids, labels, classes, and a spread of up to 256 images."""
+        digest = hashlib.sha256()
+        digest.update("\0".join([*self.ids, "", *self.class_names]).encode())
+        digest.update(self.labels.numpy().tobytes())
+        spread = np.linspace(0, max(len(self) - 1, 0), min(len(self), 256)).astype(np.int64)
+        digest.update(self.pixels[torch.from_numpy(spread)].contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def subset(self, rows: Tensor | slice, **changes) -> "Dataset":
+        """The samples at ``rows``, in that order: a copy of them for indices, a view for a slice."""
+
+        def take(values):
+            return None if values is None else values[rows]
+
+        ids = self.ids[rows] if isinstance(rows, slice) else [self.ids[i] for i in rows.tolist()]
+        return replace(
+            self,
+            images=self.pixels[rows].permute(0, 3, 1, 2),
+            labels=self.labels[rows],
+            ids=ids,
+            bias=take(self.bias),
+            aligned=take(self.aligned),
+            **changes,
+        )
+
+
+def association(labels: Tensor, bias: Tensor, num_classes: int) -> Tensor:
+    """Share of samples in each (label, bias) cell: classes × biases."""
+    biases = int(bias.max()) + 1
+    cells = torch.bincount(labels * biases + bias, minlength=num_classes * biases)
+    return cells.reshape(num_classes, biases).double() / len(labels)
+
+
+def follows_shortcut(labels: Tensor, bias: Tensor, cells: Tensor) -> Tensor:
+    """Whether each sample's (label, bias) occurs more often in training than if the two were independent.
+
+    This is pointwise mutual information > 0. "The commonest bias of the class" would not do: in CelebA both
+    classes are mostly women, and yet only blond hair is tied to them.
+    """
+    shortcut = cells > cells.sum(1, keepdim=True) * cells.sum(0, keepdim=True)
+    known = bias < shortcut.shape[1]
+    return shortcut[labels, bias.clamp(max=shortcut.shape[1] - 1)] & known
