@@ -1,0 +1,22 @@
+"""Stage 2: one file a method, found by name here."""
+
+from unskew.engine.method import Method
+from unskew.errors import UnskewError, nearest
+from unskew.methods.erm import ERM
+from unskew.methods.lmix import LMix
+from unskew.methods.mixup import Mixup
+from unskew.methods.smix import SMix
+
+METHODS: dict[str, type[Method]] = {"erm": ERM, "mixup": Mixup, "smix": SMix, "lmix": LMix}
+
+
+def method_named(method: str | type[Method]) -> tuple[str, type[Method]]:
+    """Name and class; a class of the user's own is named after itself."""
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise UnskewError(f"there is no method {method!r}; {nearest(method, METHODS)}")
+        return method, METHODS[method]
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise UnskewError(f"a method is a name or a subclass of unskew.Method, not {method!r}.")
+    known = {cls: name for name, cls in METHODS.items()}
+    return known.get(method, method.__name__.lower()), method

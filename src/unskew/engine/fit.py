@@ -1,0 +1,66 @@
+"""From options to a trained method: what stage 1 and stage 2 do alike."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from unskew.data.dataset import Dataset
+from unskew.data.partition import Partition
+from unskew.engine.engine import Engine
+from unskew.engine.method import Method
+from unskew.engine.progress import Listener
+from unskew.engine.recipes import recipe
+from unskew.engine.settings import Settings
+from unskew.models.factory import ModelFactory, model_factory
+from unskew.options import build, split
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method with everything decided: its options, how it is trained, and what network."""
+
+    name: str
+    method: type[Method]
+    config: Any
+    settings: Settings
+    make_model: ModelFactory
+
+    def as_dict(self) -> dict[str, Any]:
+        """Options and settings side by side, as they can be given again."""
+        return {"name": self.name, **asdict(self.config), **asdict(self.settings)}
+
+
+def decide(
+    name: str, method: type[Method], data: Dataset, options: Mapping[str, Any], model: str | nn.Module | None = None
+) -> Job:
+    """Put together the method's defaults, the data set's recipe and the user's options, the later ones winning."""
+    where = f"{name!r}"
+    chosen = dict(options)
+    if isinstance(model, str):
+        chosen["model"] = model
+    values = {**method.defaults, **recipe(data.name, name), **{k: v for k, v in chosen.items() if v is not None}}
+    for_method, for_settings = split(values, method.Config, Settings, where=where)
+    config = build(method.Config, for_method, where)
+    settings = build(Settings, for_settings, where).for_data(len(data), data.size)
+    module = model if isinstance(model, nn.Module) else settings.model
+    make_model = model_factory(module, data.num_classes, data.size, weights=settings.weights, stem=settings.stem)
+    return Job(name, method, config, settings, make_model)
+
+
+def fit(
+    job: Job,
+    data: Dataset,
+    partition: Partition | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    listeners: Sequence[Listener] = (),
+) -> tuple[Method, Engine]:
+    identity = {"method": job.name, **asdict(job.config), "network": job.make_model.describe()}
+    if partition is not None:
+        identity["conflicting"] = int(partition.conflicting.sum())
+    engine = Engine(data, job.settings, identity, checkpoint, resume, listeners)
+    method = engine.fit(lambda: job.method(data, partition, job.make_model, job.config))
+    return method, engine

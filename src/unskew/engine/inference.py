@@ -1,0 +1,73 @@
+"""A model's outputs on a whole data set: large batches, no gradients, no augmentation."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from unskew.data.dataset import Dataset
+from unskew.engine.augment import batch_of
+
+NO_DRAWS = torch.empty(0)
+
+
+def default_batch(size: int, device: torch.device) -> int:
+    """Enough to fill the device: about a hundred megapixels on a GPU."""
+    pixels = 1.0e8 if device.type == "cuda" else 2.5e5
+    return max(1, int(pixels / size**2) // 32 * 32) if pixels / size**2 >= 32 else 8
+
+
+def bf16_autocast(device: torch.device, wanted: str = "auto"):
+    """bfloat16 autocast where the device has it, unless float32 is asked for."""
+    has = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if wanted == "bfloat16" or (wanted == "auto" and has):
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()
+
+
+def pick_device(name: str) -> torch.device:
+    from unskew.errors import UnskewError
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UnskewError(f"there is no device {name!r}: use auto, cpu, cuda, cuda:1 or mps.") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UnskewError(
+            f"{name} was asked for, but torch sees {torch.cuda.device_count()} CUDA devices here: use --device cpu."
+        )
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UnskewError("mps was asked for, but torch does not have it here: use --device cpu.")
+    return device
+
+
+@torch.inference_mode()
+def logits_of(
+    model: nn.Module, pixels: Tensor, device: torch.device, rows: range, precision: str = "auto"
+) -> Iterator[tuple[slice, Tensor]]:
+    """Float32 logits of ``pixels[rows]``, batch by batch, on the device; the model is left in its mode."""
+    batch = default_batch(pixels.shape[1], device)
+    was_training = model.training
+    model.eval()
+    try:
+        with bf16_autocast(device, precision):
+            for start in range(rows.start, rows.stop, batch):
+                part = slice(start, min(start + batch, rows.stop))
+                chunk = pixels[part].to(device, non_blocking=True)
+                index = torch.arange(len(chunk), device=device)
+                yield part, model(batch_of(chunk, index, "none", NO_DRAWS)).float()
+    finally:
+        model.train(was_training)
+
+
+def predict_logits(model: nn.Module, data: Dataset, device: str = "auto") -> Tensor:
+    """N × classes, on the CPU."""
+    where = pick_device(device)
+    model = model.to(where)
+    parts = [logits.cpu() for _, logits in logits_of(model, data.pixels, where, range(len(data)))]
+    return torch.cat(parts)

@@ -1,0 +1,27 @@
+"""Partitions that need no training: the true one, and a coin's."""
+
+import torch
+
+from unskew.data.dataset import Dataset
+from unskew.data.partition import Partition
+from unskew.engine.random import generator
+from unskew.errors import UnskewError
+
+
+def oracle(data: Dataset) -> Partition:
+    """The true partition, where it is known."""
+    if data.aligned is None:
+        raise UnskewError(f"the oracle needs bias labels, and {data.name} has none: use --identify ph.")
+    conflicting = ~data.aligned
+    if not conflicting.any() or conflicting.all():
+        which = "no" if not conflicting.any() else "only"
+        raise UnskewError(f"{data.name} has {which} conflicting samples: there is nothing to tell apart.")
+    return Partition.of(data, conflicting, conflicting.float(), "oracle")
+
+
+def coin(data: Dataset, seed: int) -> Partition:
+    """Half of the samples, at random."""
+    order = torch.randperm(len(data), generator=generator(seed, "random partition"))
+    conflicting = torch.zeros(len(data), dtype=torch.bool)
+    conflicting[order[: len(data) // 2]] = True
+    return Partition.of(data, conflicting, conflicting.float(), "random")

@@ -1,0 +1,145 @@
+"""Prediction history (PH): what a network never once gets right, while it is told not to mind, breaks the shortcut."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from unskew.data.dataset import Dataset
+from unskew.data.partition import Partition, at_least, quality
+from unskew.engine.engine import Engine
+from unskew.engine.method import Batch, Loss, Method, losses
+from unskew.options import option
+
+
+class PredictionHistory:
+    """Records predictions epoch by epoch; gives each sample's weight and, in the end, the partition.
+
+    Works in any training loop, on whatever device ``labels`` is.
+
+    Parameters
+    ----------
+    labels : int64 tensor, N
+    window : int
+        M: after every M epochs the weights change by −(1 − (Σ right in the last M + 1) / M), within [0, 1].
+    class_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> import torch
+    >>> history = PredictionHistory(torch.tensor([0, 1, 1]), window=2)
+    >>> for epoch in range(2):
+    ...     history.record(torch.tensor([0, 1, 2]), torch.tensor([0, 1, 0]))
+    ...     history.end_epoch()
+    >>> history.weights.tolist()
+    [1.0, 1.0, 0.5]
+    >>> history.never_right().tolist()
+    [False, False, True]
+    """
+
+    def __init__(self, labels: Tensor, window: int = 5, class_names: Sequence[str] | None = None) -> None:
+        self.labels, self.window = labels, window
+        self.class_names = class_names or [str(i) for i in range(int(labels.max()) + 1)]
+        self.weights = torch.ones(len(labels), device=labels.device)
+        self.predictions: list[Tensor] = []
+        self._epoch = self._unseen()
+
+    def _unseen(self) -> Tensor:
+        return torch.full_like(self.labels, -1, dtype=torch.int16)
+
+    def record(self, index: Tensor, predictions: Tensor) -> None:
+        """The predicted classes of the samples at ``index``, in this epoch; the last word counts."""
+        self._epoch[index] = predictions.to(self._epoch)
+
+    def end_epoch(self) -> None:
+        """Close the epoch; each window's end updates the weights."""
+        self.predictions.append(self._epoch)
+        self._epoch = self._unseen()
+        if len(self.predictions) % self.window == 0:
+            right = sum((p == self.labels).float() for p in self.predictions[-self.window :])
+            self.weights = (self.weights - (1 - (right + 1) / self.window)).clamp(0, 1)
+
+    def times_right(self) -> Tensor:
+        """ŝ of each sample."""
+        return torch.stack([p == self.labels for p in self.predictions]).sum(0)
+
+    def never_right(self) -> Tensor:
+        return self.times_right() == 0
+
+    def partition(self, data: Dataset | None = None) -> Partition:
+        """Conflicting = never once right; widened, and said so, where that is too few to train on."""
+        right = self.times_right().cpu()
+        score = 1 - right.float() / len(self.predictions)
+        conflicting, note = at_least(right == 0, score, minimum=2 * len(self.class_names))
+        shared: dict[str, Any] = {
+            "predictions": torch.stack(self.predictions, 1).cpu(),
+            "weight": self.weights.cpu(),
+            "notes": (note,) if note else (),
+        }
+        if data is not None:
+            return Partition.of(data, conflicting, score, "ph", **shared)
+        ids = [str(i) for i in range(len(right))]
+        return Partition(conflicting, score, self.labels.cpu(), ids, self.class_names, "ph", **shared)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"weights": self.weights, "predictions": self.predictions}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.weights = state["weights"].to(self.labels.device)
+        self.predictions = [p.to(self.labels.device) for p in state["predictions"]]
+
+
+class PH(Method):
+    """Train for K = ``epochs`` epochs on mean(c·CE); after each, one pass over the data feeds the history."""
+
+    @dataclass(frozen=True)
+    class Config:
+        window: int = option(5, "M: every M epochs the samples' weights are updated")
+
+    config: Config
+    defaults: ClassVar = {"epochs": 10}
+
+    def __init__(
+        self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
+    ) -> None:
+        super().__init__(data, partition, make_model, config)
+        self.history = PredictionHistory(data.labels, self.config.window, data.class_names)
+        self.register_buffer("weights", self.history.weights, persistent=False)
+
+    def forward(self, batch: Batch) -> Loss:
+        samples = batch["all"]
+        each = losses(self.model(samples.x), samples.y)
+        return (self.weights[samples.index] * each).mean(), {}
+
+    def epoch_end(self, engine: Engine) -> None:
+        found = engine.judge(self.model)
+        self.history.record(torch.arange(len(self.data)), found.predictions.cpu())
+        self.history.end_epoch()
+        self.weights.copy_(self.history.weights)
+        conflicting = self.history.never_right()
+        right = (found.predictions.cpu() == self.data.labels).float()
+        engine.log(train_accuracy=right.mean().item(), conflicting=int(conflicting.sum()))
+        log_truth(engine, conflicting, found.losses.cpu())
+
+    def result(self) -> Partition:
+        return self.history.partition(self.data)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return self.history.state_dict()
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.history.load_state_dict(state)
+        self.weights.copy_(self.history.weights)
+
+
+def log_truth(engine: Engine, conflicting: Tensor, each: Tensor) -> None:
+    """Where the truth is known: how well the partition finds it, and the losses of the two true subsets."""
+    aligned = engine.data.aligned
+    if aligned is None:
+        return
+    q = quality(conflicting, ~aligned)
+    engine.log(precision=q.precision, recall=q.recall, f1=q.f1, rho=q.rho)
+    if aligned.any() and not aligned.all():
+        engine.log(loss_aligned=each[aligned].mean().item(), loss_conflicting=each[~aligned].mean().item())

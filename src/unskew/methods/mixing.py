@@ -1,0 +1,40 @@
+"""What the mixing methods share: which samples are paired, and the loss of a mixed pair."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unskew.data.partition import Partition
+from unskew.engine.method import losses
+from unskew.engine.streams import Stream
+
+Pairing = Literal["aligned+conflicting", "aligned+aligned", "conflicting+conflicting", "all+all"]
+
+
+def pools(partition: Partition) -> dict[str, Tensor]:
+    """Indices of the samples that ``x1`` and ``x2`` may come from."""
+    conflicting = partition.conflicting
+    return {
+        "aligned": (~conflicting).nonzero().flatten(),
+        "conflicting": conflicting.nonzero().flatten(),
+        "all": torch.arange(len(conflicting)),
+    }
+
+
+def pair_streams(partition: Partition, pairing: Pairing, noise: int) -> dict[str, Stream]:
+    """Streams ``x1`` and ``x2``, each drawn with replacement from its subset: the paper's mixing ablation."""
+    pool = pools(partition)
+    first, second = pairing.split("+")
+    return {"x1": Stream(pool[first], replace=True, noise=noise), "x2": Stream(pool[second], replace=True)}
+
+
+def mix(lam: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
+    """x_mix = λ·x1 + (1 − λ)·x2, with one λ a pair."""
+    lam = lam.view(-1, 1, 1, 1).to(x1.dtype)
+    return lam * x1 + (1 - lam) * x2
+
+
+def mixed_losses(logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:
+    """Cross-entropy with the soft label λ·y1 + (1 − λ)·y2, which is linear in the label."""
+    return lam * losses(logits, y1) + (1 - lam) * losses(logits, y2)

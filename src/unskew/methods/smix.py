@@ -1,0 +1,89 @@
+"""s-mix: mixing aligned with conflicting samples at a fixed Beta (Morerio et al., arXiv 2408.04955)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from unskew.data.dataset import Dataset
+from unskew.data.partition import Partition
+from unskew.engine.method import Batch, Loss, Method, Samples, losses
+from unskew.engine.streams import Stream, Streams
+from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools
+from unskew.methods.sampling import NUMBERS, sample_beta
+from unskew.options import option
+
+
+class SMix(Method):
+    """Loss = (1 − γ)·L(aligned) + γ·L(conflicting) + ζ·L(mix), with λ ~ Beta(α, β) weighing the aligned sample.
+
+    Departures and readings: the weighted part and the mix see the same images of a step; the three batches go
+    through the network in one pass, so BatchNorm sees them together.
+    """
+
+    @dataclass(frozen=True)
+    class Config:
+        beta_a: float = option(1.0, "α of λ ~ Beta(α, β); λ weighs the aligned sample")
+        beta_b: float = option(1.0, "β")
+        zeta: float = option(10.0, "ζ, weight of the mix; 0 is weighted ERM")
+        gamma: float | None = option(None, "γ, weight of the conflicting part; by default the aligned share")
+        weighted_erm: bool = option(True, "keep the two weighted terms; without them only the mix is learnt")
+        pairing: Pairing | Literal["single"] = option(
+            "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
+        )
+
+    config: Config
+    partition: Partition
+    needs = frozenset({"partition"})
+
+    def __init__(
+        self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
+    ) -> None:
+        super().__init__(data, partition, make_model, config)
+        self.gamma = 1 - self.partition.conflicting_share if self.config.gamma is None else self.config.gamma
+
+    def streams(self) -> Streams:
+        streams: dict[str, Stream] = {}
+        if self.config.zeta and self.config.pairing == "single":
+            streams["x1"] = Stream(torch.arange(len(self.data)))
+        elif self.config.zeta and self.config.pairing != "single":
+            streams |= pair_streams(self.partition, self.config.pairing, noise=NUMBERS)
+        if self.config.weighted_erm and not self._pair_is_weighted:
+            pool = pools(self.partition)
+            streams |= {name: Stream(pool[name], replace=True) for name in ("aligned", "conflicting")}
+        return Streams(streams, samples=len(self.data))
+
+    @property
+    def _pair_is_weighted(self) -> bool:
+        """Whether x1 and x2 already are an aligned and a conflicting batch."""
+        return self.config.zeta > 0 and self.config.pairing == "aligned+conflicting"
+
+    def forward(self, batch: Batch) -> Loss:
+        parts: list[Tensor] = []
+        weighted: list[tuple[float, Samples]] = []
+        if self.config.weighted_erm:
+            one, two = ("x1", "x2") if self._pair_is_weighted else ("aligned", "conflicting")
+            weighted = [(1 - self.gamma, batch[one]), (self.gamma, batch[two])]
+            parts += [samples.x for _, samples in weighted]
+        if self.config.zeta:
+            mixed, lam = self._mix(batch)
+            parts.append(mixed)
+        logits = self.model(torch.cat(parts)).chunk(len(parts))
+        loss = torch.zeros((), device=logits[0].device)
+        for (weight, samples), out in zip(weighted, logits):
+            loss = loss + weight * losses(out, samples.y).mean()
+        if self.config.zeta:
+            second = batch["x2"] if "x2" in batch else batch["x1"]
+            loss = loss + self.config.zeta * mixed_losses(logits[-1], batch["x1"].y, second.y, lam).mean()
+        return loss, {}
+
+    def _mix(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        x1 = batch["x1"]
+        if "x2" not in batch:
+            return x1.x, torch.ones(len(x1.y), device=x1.x.device)
+        a = torch.full((len(x1.y),), self.config.beta_a, device=x1.x.device)
+        b = torch.full_like(a, self.config.beta_b)
+        lam = sample_beta(a, b, x1.noise)
+        return mix(lam, x1.x, batch["x2"].x), lam

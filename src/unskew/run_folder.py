@@ -1,0 +1,92 @@
+"""The folder of one run: what lies in it, how it begins, and whether it can be gone on with."""
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unskew.data.partition_file import sidecar
+from unskew.engine.settings import FREE
+from unskew.errors import UnskewError
+from unskew.files import write_text
+
+CONFIG, RESULTS, METRICS, REPORT = "config.yaml", "results.jsonl", "metrics.csv", "report.html"
+PARTITION, STAGE1_CHECKPOINT, CHECKPOINT, MODEL = (
+    "partition.csv",
+    "identify.checkpoint.pt",
+    "checkpoint.pt",
+    "model.safetensors",
+)
+OURS = (RESULTS, METRICS, REPORT, PARTITION, sidecar(PARTITION).name, STAGE1_CHECKPOINT, CHECKPOINT, MODEL)
+
+
+def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
+    """Make the folder ready: going on needs the same options; starting afresh clears what an older run left."""
+    import yaml
+
+    path = out / CONFIG
+    going_on = resume and path.exists()
+    if going_on:
+        try:
+            saved = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise UnskewError(f"{path} cannot be read ({error}): start afresh without --resume.") from error
+        _same(path, _fixed(saved), _fixed(config))
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in OURS:
+            (out / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise UnskewError(f"{out} cannot be used as the run folder: {error.strerror or error}.") from error
+    text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+    write_text(path, f"# unskew train --config {path} --out DIR\n{text}")
+
+
+def _fixed(config: Any) -> dict[str, Any]:
+    """The part of a config that decides what is computed, flat: ``method.omega``."""
+    flat: dict[str, Any] = {}
+    for name, value in (config or {}).items() if isinstance(config, Mapping) else ():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{key}": inner for key, inner in value.items() if key not in FREE}
+        elif name not in FREE:
+            flat[name] = value
+    return flat
+
+
+def _same(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for name in sorted(saved.keys() | wanted.keys()):
+        if saved.get(name) != wanted.get(name):
+            raise UnskewError(
+                f"{path} is of another run: {name} was {saved.get(name)!r} there and is {wanted.get(name)!r} now; "
+                "continue with the options it was started with, or leave out --resume."
+            )
+
+
+class MetricsFile:
+    """A listener that keeps ``metrics.csv``: a row for each epoch of each stage, across interruptions."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[tuple[str, int], dict[str, Any]] = {}
+        if path.exists():
+            with open(path, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    self.rows[row["stage"], int(row["epoch"])] = {k: v for k, v in row.items() if v != ""}
+
+    def start(self, stage: str, epochs: int, steps: int, done: int) -> None:
+        self.rows = {key: row for key, row in self.rows.items() if key[0] != stage or key[1] <= done}
+
+    def step(self) -> None: ...
+
+    def epoch(self, stage: str, row: Mapping[str, Any]) -> None:
+        self.rows[stage, row["epoch"]] = {"stage": stage, **row}
+        columns = list(dict.fromkeys(name for some in self.rows.values() for name in some))
+        text = io.StringIO(newline="")
+        table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows.values())
+        write_text(self.path, text.getvalue())
+
+    def end(self) -> None: ...
