@@ -103,10 +103,30 @@ class Dataset:
             **changes,
         )
 
+    def with_classes(self, class_names: Sequence[str]) -> "Dataset":
+        """The same samples, with labels in another order of classes: a model's, say."""
+        if list(class_names) == list(self.class_names):
+            return self
+        place = {name: i for i, name in enumerate(class_names)}
+        used = [self.class_names[i] for i in self.labels.unique().tolist() if i >= 0]
+        unknown = [name for name in used if name not in place]
+        if unknown:
+            raise UnskewError(
+                f"{self.name} has samples of class {unknown[0]!r}, which is not one of {', '.join(class_names)}."
+            )
+        order = torch.tensor([place.get(name, -1) for name in self.class_names])
+        labels = torch.where(self.labels < 0, -1, order[self.labels])
+        table = self.group_weights
+        if table is not None:
+            moved = table.new_zeros(len(class_names), table.shape[1])
+            moved[order[order >= 0]] = table[order >= 0]
+            table = moved
+        return replace(self, labels=labels, class_names=list(class_names), group_weights=table)
 
-def association(labels: Tensor, bias: Tensor, num_classes: int) -> Tensor:
+
+def association(labels: Tensor, bias: Tensor, num_classes: int, num_biases: int | None = None) -> Tensor:
     """Share of samples in each (label, bias) cell: classes × biases."""
-    biases = int(bias.max()) + 1
+    biases = num_biases or int(bias.max()) + 1
     cells = torch.bincount(labels * biases + bias, minlength=num_classes * biases)
     return cells.reshape(num_classes, biases).double() / len(labels)
 

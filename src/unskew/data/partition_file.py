@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ def save_partition(partition: Partition, path: str | Path) -> None:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)
     table.writerows(zip(*columns.values()))
-    extra = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
+    extra: dict[str, Any] = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
     extra |= {"how": np.array(partition.how), "fingerprint": np.array(partition.fingerprint)}
     extra["notes"] = np.array(list(partition.notes), str)
     for name in ("predictions", "weight"):
@@ -73,8 +74,8 @@ def load_partition(path: str | Path, data: Dataset) -> Partition:
         labels = torch.tensor([index[row["label"]] for row in rows], dtype=torch.int64)
     else:
         labels = torch.tensor([label_of.get(name, 0) for name in ids], dtype=torch.int64)
-    extra = _sidecar(path, ids, names)
-    partition = Partition(conflicting, score, labels, ids, names, **({"how": path.name} | extra))
+    extra: dict[str, Any] = {"how": path.name, **_sidecar(path, ids, names)}
+    partition = Partition(conflicting, score, labels, ids, names, **extra)
     return partition.matched_to(data)
 
 

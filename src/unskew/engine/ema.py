@@ -20,7 +20,9 @@ class Average:
         # Early on the average of few values would be mostly the initial weights.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         moving = [(a, v) for a, v in self._pairs if a.is_floating_point()]
-        torch._foreach_lerp_([a for a, _ in moving], [v for _, v in moving], 1 - decay)
+        torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
+            [a for a, _ in moving], [v for _, v in moving], 1 - decay
+        )
         for average, value in self._pairs:
             if not average.is_floating_point():
                 average.copy_(value)

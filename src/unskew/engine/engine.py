@@ -134,7 +134,8 @@ class Engine:
 
     def _fit(self, make_method: Callable[[], Method]) -> Method:
         torch.manual_seed(derive(self.settings.seed, "weights"))
-        self.method = method = make_method().to(memory_format=torch.channels_last)
+        self.method = method = make_method()
+        method.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         if self.settings.compile:
             method.compile(dynamic=False)
         self.raw_optimizer = make_optimizer(method.param_groups(), self.settings, self.device)

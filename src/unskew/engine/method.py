@@ -44,6 +44,11 @@ class Batch:
         return stream in self.streams
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    pass
+
+
 class Method(nn.Module):
     """One way to train. Everything that must survive a restart is in ``state_dict``.
 
@@ -56,10 +61,7 @@ class Method(nn.Module):
         What is evaluated, averaged, saved and exported.
     """
 
-    @dataclass(frozen=True)
-    class Config:
-        pass
-
+    Config: ClassVar[type] = NoOptions
     needs: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
 

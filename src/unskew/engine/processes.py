@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def make_fabric(device: torch.device, precision: str) -> Fabric:
     """One process, or the place of this process among those that ``torchrun`` started."""
     from lightning_fabric import Fabric
-    from lightning_fabric.strategies import DDPStrategy
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
     bf16 = precision == "bfloat16" or (precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported())
     kind = "bf16-mixed" if bf16 else "32-true"

@@ -99,6 +99,7 @@ class PH(Method):
         window: int = option(5, "M: every M epochs the samples' weights are updated")
 
     config: Config
+    weights: Tensor
     defaults: ClassVar = {"epochs": 10}
 
     def __init__(

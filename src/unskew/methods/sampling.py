@@ -17,7 +17,7 @@ TINY = 1e-30
 @torch.library.custom_op("unskew::gamma_grad", mutates_args=())
 def gamma_grad(concentration: Tensor, sample: Tensor) -> Tensor:
     """d sample / d concentration along the quantiles; torch's operator, which torch.compile does not know."""
-    return torch._standard_gamma_grad(concentration, sample)
+    return torch._standard_gamma_grad(concentration, sample)  # pyright: ignore[reportPrivateImportUsage]
 
 
 @gamma_grad.register_fake

@@ -63,6 +63,7 @@ class SMix(Method):
     def forward(self, batch: Batch) -> Loss:
         parts: list[Tensor] = []
         weighted: list[tuple[float, Samples]] = []
+        lam = None
         if self.config.weighted_erm:
             one, two = ("x1", "x2") if self._pair_is_weighted else ("aligned", "conflicting")
             weighted = [(1 - self.gamma, batch[one]), (self.gamma, batch[two])]
@@ -74,7 +75,7 @@ class SMix(Method):
         loss = torch.zeros((), device=logits[0].device)
         for (weight, samples), out in zip(weighted, logits):
             loss = loss + weight * losses(out, samples.y).mean()
-        if self.config.zeta:
+        if lam is not None:
             second = batch["x2"] if "x2" in batch else batch["x1"]
             loss = loss + self.config.zeta * mixed_losses(logits[-1], batch["x1"].y, second.y, lam).mean()
         return loss, {}

@@ -1,0 +1,104 @@
+"""A folder of class folders, or of train/ val/ test/ folders that hold class folders."""
+
+from pathlib import Path
+
+import numpy as np
+
+from unskew.data.listing import Listing, joined
+from unskew.data.splits import split_name
+from unskew.errors import UnskewError
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+
+
+def read(root: Path, labelled: bool) -> Listing:
+    name, where = root.resolve().name, f"{root}/"
+    splits, others = _splits(root)
+    if not splits:
+        return _part(root, root, labelled)
+    notes = [f"{where} has splits, so these folders beside them were left out: {', '.join(others)}"] if others else []
+    return joined({split: _part(path, root, labelled) for split, path in splits.items()}, name, where, notes)
+
+
+def _part(folder: Path, root: Path, labelled: bool) -> Listing:
+    """One split, or the whole source; ids are paths below ``root``."""
+    where = f"{folder}/"
+    images, labels, notes = [], [], []
+    if labelled:
+        empty = []
+        for path in _subfolders(folder):
+            found = _images_under(path)
+            images += found
+            labels += [path.name] * len(found)
+            if not found:
+                empty.append(path.name)
+        stray = len([path for path in _visible(folder) if _is_image(path)])
+        if stray and not images:
+            raise UnskewError(
+                f"{where} holds {stray} images but no class folders: put the images of each class in one folder."
+            )
+        if stray:
+            notes.append(f"{stray} images directly in {where} belong to no class and were left out")
+        if empty:
+            notes.append(f"folders without images in {where} were left out: {', '.join(empty)}")
+    else:
+        images = _images_under(folder)
+    if not images:
+        raise UnskewError(f"{where} holds no images ({', '.join(sorted(SUFFIXES))}).")
+    return Listing(
+        name=root.resolve().name,
+        where=where,
+        images=images,
+        ids=[path.relative_to(root).as_posix() for path in images],
+        labels=np.array(labels) if labelled else None,
+        notes=notes,
+    )
+
+
+def _splits(root: Path) -> tuple[dict[str, Path], list[str]]:
+    """The split folders, and what lies beside them; none where these are classes.
+
+    A class can be called "train" too, beside "car" and "bus": then there is no test or val folder.
+    """
+    splits: dict[str, Path] = {}
+    others = []
+    for path in _subfolders(root):
+        split = split_name(path.name)
+        if split is None:
+            others.append(path.name)
+        elif split in splits:
+            raise UnskewError(f"{root}/ holds both {splits[split].name}/ and {path.name}/: keep one of them.")
+        else:
+            splits[split] = path
+    if others and not ("train" in splits and len(splits) > 1 and _subfolders(splits["train"])):
+        return {}, []
+    return splits, others
+
+
+def _images_under(folder: Path, above: tuple[Path, ...] = ()) -> list[Path]:
+    """Every image at any depth, sorted; a link back to a folder above is not followed round and round."""
+    here = folder.resolve()
+    if here in above:
+        return []
+    found = []
+    for path in _visible(folder):
+        if path.is_dir():
+            found += _images_under(path, (*above, here))
+        elif _is_image(path):
+            found.append(path)
+    return found
+
+
+def _visible(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise UnskewError(f"{folder}/ cannot be read ({error.strerror}).") from error
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return [path for path in _visible(folder) if path.is_dir()]
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
