@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 import unskew
+from unskew.data import splits_in
 from unskew.data.dataset import Dataset
 from unskew.data.sources import NAMES
 from unskew.engine.processes import is_main
@@ -169,12 +170,8 @@ def _listeners(log: str | None, out: Path, config: Mapping[str, Any]) -> list[Li
 
 def _for_model(source: str, data_dir, split: str | None, skip_bad: bool, card) -> Dataset:
     """The images at the model's size, with labels in the model's order of classes."""
-    if split is None:
-        try:
-            data = unskew.load(source, data_dir, "test", size=card.size, skip_bad=skip_bad)
-        except UnskewError:
-            data = unskew.load(source, data_dir, size=card.size, skip_bad=skip_bad)
-    else:
-        data = unskew.load(source, data_dir, split, size=card.size, skip_bad=skip_bad)
+    if split is None and "test" in splits_in(source, data_dir):
+        split = "test"
+    data = unskew.load(source, data_dir, split, size=card.size, skip_bad=skip_bad)
     tell(data.notes)
     return data.with_classes(card.class_names)

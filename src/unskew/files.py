@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unskew.errors import UnskewError
@@ -27,7 +27,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
             f"{path} could not be written ({error.strerror or error}); what was there before is untouched."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -98,7 +99,7 @@ def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
             if "weight" in file:
                 extra["weight"] = torch.from_numpy(file["weight"][order])
             return extra
-    except (OSError, ValueError, KeyError, IndexError, EOFError) as error:
+    except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as error:
         raise UnskewError(f"{beside} is damaged ({error}): remove it, and the CSV alone will do.") from error
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "digits": {
-        "*": {"augment": "crop"},
+        "*": {"augment": "crop"},  # a mirrored digit is another sign
+        **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix")},
     },
 }
 

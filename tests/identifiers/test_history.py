@@ -1,0 +1,160 @@
+import pytest
+import torch
+
+import unskew
+from unskew.data.dataset import Dataset
+from unskew.errors import UnskewError
+from unskew.identifiers.history import PredictionHistory
+from unskew.testing import TinyBackbone
+
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
+
+
+def feed(history: PredictionHistory, right: list[list[bool]]) -> None:
+    """One list a sample, one entry an epoch."""
+    for epoch in range(len(right[0])):
+        answer = [y if r[epoch] else (y + 1) % 3 for y, r in zip(LABELS.tolist(), right)]
+        history.record(torch.arange(6), torch.tensor(answer))
+        history.end_epoch()
+
+
+@pytest.mark.parametrize(("times", "change"), [(0, -0.8), (1, -0.6), (2, -0.4), (3, -0.2), (4, 0.0), (5, 0.2)])
+def test_the_update_for_each_number_of_right_answers(times, change):
+    """c − (1 − (Σ + 1)/5), from c = .8, which two windows of 3 right (1 − .2) or of 5 lead to."""
+    history = PredictionHistory(LABELS)
+    feed(history, [[True] * 3 + [False] * 2] * 6)
+    assert history.weights.tolist() == pytest.approx([0.8] * 6)
+    feed(history, [[True] * times + [False] * (5 - times)] * 6)
+    assert history.weights.tolist() == pytest.approx([max(0.8 + change, 0.0)] * 6, abs=1e-6)
+
+
+def test_weights_stay_between_zero_and_one():
+    history = PredictionHistory(LABELS)
+    for _ in range(3):
+        feed(history, [[True] * 5] * 3 + [[False] * 5] * 3)
+    assert history.weights.tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_weights_do_not_move_within_a_window():
+    history = PredictionHistory(LABELS)
+    feed(history, [[False] * 4] * 6)
+    assert history.weights.tolist() == [1] * 6
+
+
+def test_each_sample_has_its_own_weight():
+    history = PredictionHistory(LABELS, window=2)
+    feed(history, [[True, True], [True, False], [False, False], [True, True], [False, True], [False, False]])
+    assert history.weights.tolist() == pytest.approx([1, 1, 0.5, 1, 1, 0.5])
+    assert history.times_right().tolist() == [2, 1, 0, 2, 1, 0]
+
+
+def test_recording_in_pieces_and_in_any_order_is_the_same():
+    whole, pieces = PredictionHistory(LABELS), PredictionHistory(LABELS)
+    answers = torch.tensor([0, 0, 2, 1, 1, 0])
+    whole.record(torch.arange(6), answers)
+    for index in ([5, 1], [0, 3], [4, 2]):
+        pieces.record(torch.tensor(index), answers[index])
+    whole.end_epoch(), pieces.end_epoch()  # type: ignore[func-returns-value]
+    assert torch.equal(whole.predictions[0], pieces.predictions[0])
+
+
+def test_conflicting_is_never_once_right():
+    labels = torch.zeros(12, dtype=torch.int64)
+    history = PredictionHistory(labels, class_names=["a", "b"])
+    for epoch in range(3):
+        answer = torch.ones(12, dtype=torch.int64)
+        answer[:5] = 0
+        answer[5 + epoch] = 0  # 5, 6 and 7 once each
+        history.record(torch.arange(12), answer)
+        history.end_epoch()
+    partition = history.partition()
+    assert partition.conflicting.nonzero().flatten().tolist() == [8, 9, 10, 11]
+    assert partition.score.tolist() == pytest.approx([0] * 5 + [2 / 3] * 3 + [1] * 4)
+    assert partition.times_right.tolist() == [3] * 5 + [1] * 3 + [0] * 4
+    assert partition.usual_wrong_class.tolist() == [-1] * 5 + [1] * 7
+    assert partition.notes == ()
+
+
+def test_too_few_are_widened_by_whole_bins_and_said_so():
+    labels = torch.zeros(12, dtype=torch.int64)
+    history = PredictionHistory(labels, class_names=["a", "b"])
+    for epoch in range(2):
+        answer = torch.zeros(12, dtype=torch.int64)
+        answer[0] = 1  # never right
+        answer[1 + 3 * epoch : 4 + 3 * epoch] = 1  # six samples wrong once
+        history.record(torch.arange(12), answer)
+        history.end_epoch()
+    partition = history.partition()  # two classes: at least 4
+    assert partition.conflicting.nonzero().flatten().tolist() == list(range(7))
+    assert "only 1 samples" in partition.notes[0]
+
+
+@pytest.mark.parametrize(("answer", "words"), [(0, "nothing was found conflicting"), (1, "every sample was found")])
+def test_what_cannot_be_told_apart_is_an_error(answer, words):
+    history = PredictionHistory(torch.zeros(8, dtype=torch.int64), class_names=["a", "b"])
+    history.record(torch.arange(8), torch.full((8,), answer))
+    history.end_epoch()
+    with pytest.raises(UnskewError, match=words):
+        history.partition()
+
+
+def test_state_goes_on_where_it_stopped():
+    right = [[True, False, False, True, False, True]] * 6
+    whole, first, second = (PredictionHistory(LABELS, window=3) for _ in range(3))
+    feed(whole, right)
+    feed(first, [r[:2] for r in right])
+    second.load_state_dict(first.state_dict())
+    feed(second, [r[2:] for r in right])
+    assert torch.equal(whole.weights, second.weights)
+    assert torch.equal(torch.stack(whole.predictions), torch.stack(second.predictions))
+
+
+def coloured(samples: int = 240) -> Dataset:
+    """Two classes told apart by colour, which one sample in twelve has wrong; a faint shape tells the truth."""
+    random = torch.Generator().manual_seed(1)
+    labels = torch.arange(samples) % 2
+    conflicting = torch.arange(samples) % 12 >= 11
+    conflicting |= torch.arange(samples) % 12 == 6
+    bias = torch.where(conflicting, 1 - labels, labels)
+    pixels = torch.randint(60, 90, (samples, 16, 16, 3), generator=random, dtype=torch.uint8)
+    pixels[torch.arange(samples), :, :, bias * 2] = 220
+    pixels[labels == 1, 4:8, 4:8] += 20
+    ids = [str(i) for i in range(samples)]
+    images = pixels.permute(0, 3, 1, 2)
+    return Dataset(images, labels, ids, ["a", "b"], bias=bias, aligned=~conflicting, name="coloured")
+
+
+def test_ph_finds_the_samples_of_the_wrong_colour():
+    data = coloured()
+    partition = unskew.identify(data, model=TinyBackbone(), epochs=6, device="cpu", augment="none", lr=3e-3)
+    quality = partition.quality(data.aligned)
+    assert partition.predictions.shape == (240, 6)
+    assert quality.precision > 0.9
+    assert quality.recall > 0.9
+
+
+def test_sp_stops_at_gamma_and_reports_the_real_share():
+    data = coloured()
+    partition = unskew.identify(data, "sp", model=TinyBackbone(), gamma=0.8, device="cpu", augment="none", lr=3e-3)
+    assert partition.how == "sp"
+    assert partition.predictions.shape == (240, 1)
+    assert partition.conflicting_share <= 0.2
+    assert partition.quality(data.aligned).recall > 0.9
+
+
+def test_sp_that_never_gets_there_says_so(tiny):
+    partition = unskew.identify(tiny, "sp", model=TinyBackbone(), gamma=0.999, epochs=1, device="cpu")
+    assert any("below γ" in note for note in partition.notes)
+
+
+def test_oracle_and_random(tiny):
+    assert torch.equal(unskew.identify(tiny, "oracle").conflicting, ~tiny.aligned)
+    coin, again = unskew.identify(tiny, "random", seed=1), unskew.identify(tiny, "random", seed=1)
+    assert int(coin.conflicting.sum()) == len(tiny) // 2
+    assert torch.equal(coin.conflicting, again.conflicting)
+    assert not torch.equal(coin.conflicting, unskew.identify(tiny, "random", seed=2).conflicting)
+
+
+def test_an_unknown_identifier_suggests_another(tiny):
+    with pytest.raises(UnskewError, match="did you mean oracle"):
+        unskew.identify(tiny, "orcale")
