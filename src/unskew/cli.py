@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import shlex
 import sys
+import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from unskew import __version__
 from unskew.config import combine, dotted
 from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 
+
+def _whole(kind: Any, tokens: Any) -> int:
+    """Left to itself, the parser rounds 1.5 to 2."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value} is not a whole number.") from None
+
+
 _TRAINING = Group("How to train", sort_key=10)
 _HINTS = get_type_hints(Settings)
 _FLAGS = [
     (
         f.name,
-        Annotated[_HINTS[f.name] | None, Parameter(help=f.metadata["help"], group=_TRAINING, negative="")],
+        Annotated[
+            _HINTS[f.name] | None,
+            Parameter(
+                help=f.metadata["help"],
+                group=_TRAINING,
+                negative="",
+                converter=_whole if _HINTS[f.name] in (int, int | None) else None,
+            ),
+        ],
         dataclasses.field(default=None),
     )
     for f in dataclasses.fields(Settings)
@@ -30,7 +50,10 @@ Flags.__module__ = __name__  # cyclopts looks up the annotations there
 
 Data = Annotated[str | None, Parameter(help="A folder of class folders, CSV, Parquet, .npz, hf:NAME, or a name.")]
 DataDir = Annotated[Path | None, Parameter(help="Where a data set with a name lies.")]
-Size = Annotated[int | None, Parameter(help="Working size in pixels; 32 for sources to 64 px, otherwise 224.")]
+Size = Annotated[
+    int | None,
+    Parameter(help="Working size in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
+]
 SkipBad = Annotated[bool, Parameter(help="Leave out images that cannot be read.", negative="")]
 Out = Annotated[Path, Parameter(help="The run folder.")]
 Identify = Annotated[
@@ -39,11 +62,17 @@ Identify = Annotated[
 ConfigFile = Annotated[Path | None, Parameter(name="--config", help="YAML file; what the command line says wins.")]
 Resume = Annotated[bool, Parameter(help="Go on from the checkpoint in --out.", negative="")]
 Log = Annotated[Literal["tensorboard", "wandb"] | None, Parameter(help="Log each epoch there as well.")]
-Training = Annotated[Any, Parameter(name="*")]
+TrainedRun = Annotated[Path, Parameter(name="RUN", help="A run folder, or a model.safetensors.")]
+Images = Annotated[str, Parameter(name="DATA", help="A folder, CSV, Parquet, .npz, hf:NAME, or a name.")]
+Split = Annotated[str | None, Parameter(help="By default test where there is one, else everything.")]
+Device = Annotated[str, Parameter(help="auto, cpu, cuda, cuda:1, mps")]
+
+TAKES = {"train": ("method", "identify"), "identify": ("identify",)}  # which dotted options a command has
 
 app = App(
     name="unskew",
     version=__version__,
+    suppress_keyboard_interrupt=False,  # main() says how to go on
     help="Find the shortcut in a labelled image set, and train a model that does not take it.",
     help_epilogue="An option of a method or of stage 1 is set with a dot: --method.omega 0.01 --identify.window 5. "
     "--debug shows the traceback of an error.",
@@ -52,7 +81,12 @@ _overrides: dict[str, dict[str, Any]] = {}  # the dotted options of this call
 
 
 @app.command
-def demo(*, out: Out = Path("demo"), seed: int = 0, device: str = "auto") -> None:
+def demo(
+    *,
+    out: Out = Path("demo"),
+    seed: Annotated[int, Parameter(help="Decides everything that is random.", converter=_whole)] = 0,
+    device: Device = "auto",
+) -> None:
     """The whole road on data that comes with the install: identify, then ERM, s-mix and l-mix."""
     from unskew.demo import run_demo
 
@@ -77,8 +111,10 @@ def identify(
     """Find the samples that break the shortcut: partition.csv and report.html."""
     from unskew import commands
 
-    flags = _flags(data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=identify, training=training)
-    commands.identify(combine(config, flags, _overrides), out, resume, log)
+    flags = _flags(data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=identify)
+    # --epochs and the like mean stage 1 here, and win over what a file says of it.
+    stage1 = {**_flags(training=training), **_overrides.get("identify", {})}
+    commands.identify(combine(config, flags, {"identify": stage1}), out, resume, log)
 
 
 @app.command
@@ -103,22 +139,26 @@ def train(
     """Train a model that does not take the shortcut (stage 1 first, where the method needs it)."""
     from unskew import commands
 
-    stage1 = str(partition) if partition else identify
+    if partition is not None and identify is not None:
+        raise UnskewError("give --partition or --identify, not both: each says where the partition comes from.")
+    if partition is not None and partition.is_dir():  # the folder of a run
+        partition = partition / "partition.csv"
+    stage1 = identify if partition is None else str(partition)
     flags = _flags(data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=stage1, training=training)
     commands.train(combine(config, flags | ({"method": method} if method else {}), _overrides), out, resume, log)
 
 
 @app.command
 def evaluate(
-    run: Annotated[Path, Parameter(help="A run folder, or a model.safetensors.")],
-    data: str,
+    run: TrainedRun,
+    data: Images,
     /,
     *,
     data_dir: DataDir = None,
-    split: Annotated[str | None, Parameter(help="By default test where there is one, else everything.")] = None,
+    split: Split = None,
     skip_bad: SkipBad = False,
     json: Annotated[bool, Parameter(help="Print the scores as JSON.", negative="")] = False,
-    device: str = "auto",
+    device: Device = "auto",
 ) -> None:
     """Score a trained model on labelled images."""
     from unskew import commands
@@ -128,15 +168,15 @@ def evaluate(
 
 @app.command
 def predict(
-    run: Path,
-    data: str,
+    run: TrainedRun,
+    data: Images,
     /,
     *,
     out: Annotated[Path, Parameter(help="The CSV to write.")] = Path("predictions.csv"),
     data_dir: DataDir = None,
-    split: str | None = None,
+    split: Split = None,
     skip_bad: SkipBad = False,
-    device: str = "auto",
+    device: Device = "auto",
 ) -> None:
     """Predict images, labelled or not: a CSV with the class and every probability."""
     from unskew import commands
@@ -145,7 +185,13 @@ def predict(
 
 
 @app.command
-def export(run: Path, /, *, onnx: Path | None = None, safetensors: Path | None = None) -> None:
+def export(
+    run: TrainedRun,
+    /,
+    *,
+    onnx: Annotated[Path | None, Parameter(help="The ONNX file to write.")] = None,
+    safetensors: Annotated[Path | None, Parameter(help="The file of plain weights to write.")] = None,
+) -> None:
     """Write a trained model as ONNX (checked against torch), or as plain weights."""
     from unskew import commands
 
@@ -168,7 +214,7 @@ def datasets() -> None:
     commands.datasets()
 
 
-def _flags(*, training: Any, skip_bad: bool, **given: Any) -> dict[str, Any]:
+def _flags(*, training: Any = None, skip_bad: bool = False, **given: Any) -> dict[str, Any]:
     """What was said on the command line, and nothing else."""
     said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     said |= dataclasses.asdict(training) if training is not None else {}
@@ -180,28 +226,40 @@ def main(argv: list[str] | None = None) -> None:
     """Exit status: 0 done, 1 a fault of ours, 2 something to put right, 130 interrupted."""
     argv = sys.argv[1:] if argv is None else argv
     debug = "--debug" in argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a pipe may not know λ
+    command = next((token for token in argv if token != "--debug"), "")
     try:
-        tokens, found = dotted([token for token in argv if token != "--debug"])
+        tokens, found = dotted([token for token in argv if token != "--debug"], TAKES.get(command, ()))
         _overrides.clear()
         _overrides.update(found)
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    except UnusedCliTokensError as error:
+        _leave(f"{command} has no use for {shlex.join(error.unused_tokens or ())}: see unskew {command} --help.", 2)
     except (UnskewError, CycloptsError) as error:
-        if debug:
-            raise
-        _leave(str(error).strip(), 2)
+        _leave(" ".join(str(error).split()), 2, debug)
     except KeyboardInterrupt:
         again = shlex.join(["unskew", *argv, *([] if "--resume" in argv else ["--resume"])])
-        able = any(command in argv for command in ("train", "identify"))
-        _leave("interrupted; " + (f"go on with: {again}" if able else "nothing was kept."), 130)
+        _leave("interrupted; " + (f"go on with: {again}" if command in TAKES else "nothing was kept."), 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        _leave(f"{error.filename or 'the output'}: {error.strerror or error}.", 2, debug)
     except Exception as error:
-        if debug:
-            raise
-        _leave(f"unexpected {type(error).__name__}: {error} (this is a fault in unskew; --debug shows where)", 1)
+        message = f"unexpected {type(error).__name__}: {error} (this is a fault in unskew; --debug shows where)"
+        _leave(message, 1, debug)
 
 
-def _leave(message: str, status: int) -> None:
+def _warn(message: Any, *where: Any, **more: Any) -> None:
+    print(f"unskew: warning: {message}", file=sys.stderr)
+
+
+def _leave(message: str, status: int, debug: bool = False) -> None:
+    if debug:
+        traceback.print_exc()
     print(f"unskew: {message}", file=sys.stderr)
     sys.exit(status)

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +11,66 @@ from rich.console import Console
 from rich.table import Table
 
 import unskew
-from unskew.data import splits_in
+from unskew.config import NESTED, Loading
 from unskew.data.dataset import Dataset
 from unskew.data.sources import NAMES
+from unskew.data.sources import read as listing_of
 from unskew.engine.processes import is_main
 from unskew.engine.progress import Listener, TensorBoard, WeightsAndBiases
 from unskew.errors import UnskewError
 from unskew.files import write_text
-from unskew.options import help_of
-from unskew.run_folder import METRICS, REPORT, MetricsFile
-from unskew.training import Run
+from unskew.identifiers import IDENTIFIERS, stage1_of
+from unskew.methods import method_named
+from unskew.options import build, help_of, names
+from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, was_trained_on
+from unskew.training import Run, settings_of, try_out
 
-LOADING = ("data", "data_dir", "size", "skip_bad")
+PACKAGES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 
 
 def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None) -> None:
     loading, options = _split(config)
     options.pop("method", None)
-    stage1 = {"name": "ph", **options.pop("identify", {}), **options}
+    own = options.pop("identify", {})
+    stage1 = {"name": NESTED["identify"], **options, **own}
+    origin = dict(loading)
     data = unskew.load(loading.pop("data"), **loading)
     say(f"{data.name}: {len(data)} images of {data.size} px in {data.num_classes} classes")
     tell(data.notes)
-    listeners = [*_listeners(log, out, config), MetricsFile(out / METRICS)]
-    how = stage1.pop("name")
-    partition = unskew.identify(data, how, out=out, resume=resume, progress=True, listeners=listeners, **stage1)
+    listeners = _listeners(log, out, config)
+    how, model = stage1.pop("name"), stage1.pop("model", None)
+    job = stage1_of(data, {"name": how, **stage1}, model)
+    try_out(job)
+    partition = unskew.identify(data, how, **settings_of(how, stage1)) if job is None else None
+    if is_main():
+        begin(out, {**origin, "identify": job.as_dict() if job else {"name": how, **stage1}}, resume)
+        listeners.append(MetricsFile(out / METRICS))
+    if partition is None:
+        shown = {"progress": True, "listeners": listeners}
+        partition = unskew.identify(data, how, model=model, out=out, resume=resume, **shown, **stage1)
+    elif is_main():
+        partition.save(out / PARTITION)
     tell(partition.notes)
     if is_main():
         unskew.report(data, partition, None, out / REPORT)
         share = partition.conflicting_share
         say(f"{int(partition.conflicting.sum())} of {len(data)} samples ({share:.1%}) break the pattern.")
-        say(f"Written: {out / 'partition.csv'}, {out / REPORT}")
+        say(f"Written: {out / PARTITION}, {out / REPORT}")
 
 
 def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None) -> None:
     loading, options = _split(config)
-    method = {"name": "lmix", **options.pop("method", {})}
-    stage1 = {"name": "ph", **options.pop("identify", {})}
+    method = {"name": NESTED["method"], **options.pop("method", {})}
+    stage1 = {"name": NESTED["identify"], **options.pop("identify", {})}
     origin = dict(loading)
     splits = unskew.load_splits(loading.pop("data"), **loading)
     data, test = splits.train, splits.test
     say(f"{data.name}: {len(data)} images of {data.size} px in {data.num_classes} classes, {len(test)} for test")
     tell(splits.notes)
     name = method.pop("name")
+    build(method_named(name)[1].Config, method, f"{name!r}")
+    if "identify" in config and "partition" not in unskew.METHODS[name].needs:
+        tell([f"{name} needs no partition: what was said about it is not used"])
     run = unskew.train(
         data, None, name, identify=stage1, test=test, out=out, resume=resume, progress=True,
         listeners=_listeners(log, out, config), origin=origin, **method, **options,
@@ -67,7 +86,12 @@ def evaluate(run: Path, source: str, data_dir, split, skip_bad: bool, as_json: b
     import json
 
     model, card = unskew.load_model(run)
-    data = _for_model(source, data_dir, split, skip_bad, card)
+    data, divided = _for_model(source, data_dir, split, skip_bad, card, labelled=True)
+    tell(data.notes, stderr=as_json)
+    if not divided and split is None and was_trained_on(run, source):
+        note = f"the model was trained on most of {source}: --split test scores the images that were held out"
+        tell([note], stderr=as_json)
+    data = data.with_classes(card.class_names)
     scores = unskew.evaluate(model, data, device=device)
     if as_json:
         print(json.dumps(scores.to_dict()))
@@ -80,7 +104,7 @@ def predict(run: Path, source: str, data_dir, split, skip_bad: bool, out: Path, 
     from unskew.engine.inference import predict_logits
 
     model, card = unskew.load_model(run)
-    data = unskew.load(source, data_dir, split, size=card.size, skip_bad=skip_bad, labelled=False)
+    data, _ = _for_model(source, data_dir, split, skip_bad, card, labelled=False)
     tell(data.notes)
     probabilities = predict_logits(model, data, device).softmax(1)
     confidence, which = probabilities.max(1)
@@ -107,8 +131,6 @@ def export(run: Path, onnx: Path | None, safetensors: Path | None) -> None:
 
 
 def methods() -> None:
-    from unskew.identifiers import IDENTIFIERS
-
     table = Table("name", "needs", "what it does", box=None)
     options = Table("option", "default", "meaning", box=None)
     registries = (("method", unskew.METHODS), ("identify", IDENTIFIERS))
@@ -119,7 +141,9 @@ def methods() -> None:
             table.add_row(name if section == "method" else f"{name} (stage 1)", needs, about)
             for key, (default, help_) in help_of(cls.Config).items():
                 options.add_row(f"{name}: --{section}.{key}", str(default), help_)
-    Console().print(table, "", options)
+    _print(table)
+    say("")
+    _print(options)
 
 
 def datasets() -> None:
@@ -127,7 +151,7 @@ def datasets() -> None:
     for name, source in NAMES.items():
         about = (source.__doc__ or "").strip().splitlines()[0]
         table.add_row(name, about)
-    Console().print(table)
+    _print(table)
     say("Or a folder of class folders (with train/ val/ test/ above or not), a CSV or Parquet with path,label")
     say("[,bias][,split], an .npz with images and labels, or hf:owner/name.")
 
@@ -141,37 +165,77 @@ def show(runs: Sequence[Run]) -> None:
         values = [getattr(scores, name) if scores else None for name in names]
         shown = ["-" if value is None else f"{value:.1%}" for value in values]
         table.add_row(run.result.method, *shown, f"{run.result.seconds:.0f}")
-    Console().print(table)
+    _print(table)
 
 
-def say(text: str) -> None:
+def say(text: str, stderr: bool = False) -> None:
     if is_main():
-        Console(soft_wrap=True, highlight=False, markup=False).print(text)
+        Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False).print(text)
 
 
-def tell(notes: Sequence[str]) -> None:
+def tell(notes: Sequence[str], stderr: bool = False) -> None:
     for note in notes:
-        say(f"note: {note}")
+        say(f"note: {note}", stderr)
+
+
+def _print(table: Table) -> None:
+    """In a pipe, a row is a line."""
+    console = Console()
+    (console if console.is_terminal else Console(width=1000)).print(table)
 
 
 def _split(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """How to load the data, and everything else."""
     if not config.get("data"):
         raise UnskewError("which data? Give a folder, a file or a name, for example: unskew train photos/")
-    loading = {name: config[name] for name in LOADING if config.get(name) is not None}
-    return loading, {name: value for name, value in config.items() if name not in LOADING}
+    given = {name: config[name] for name in names(Loading) if config.get(name) is not None}
+    build(Loading, given, "the data")
+    return given, {name: value for name, value in config.items() if name not in names(Loading)}
 
 
 def _listeners(log: str | None, out: Path, config: Mapping[str, Any]) -> list[Listener]:
     if log is None or not is_main():
         return []
-    return [TensorBoard(out / "tensorboard") if log == "tensorboard" else WeightsAndBiases(out, config)]
+    try:
+        import_module(PACKAGES[log])
+    except ImportError as error:
+        raise UnskewError(f"--log {log} needs a package ({error}): pip install 'unskew[log]'.") from error
+    return [Log(log, out, config)]
 
 
-def _for_model(source: str, data_dir, split: str | None, skip_bad: bool, card) -> Dataset:
-    """The images at the model's size, with labels in the model's order of classes."""
-    if split is None and "test" in splits_in(source, data_dir):
+class Log:
+    """TensorBoard or Weights & Biases, opened when training starts: by then the run folder is ready."""
+
+    def __init__(self, kind: str, out: Path, config: Mapping[str, Any]) -> None:
+        self.kind, self.out, self.config = kind, out, config
+        self.log: Listener | None = None
+
+    def start(self, stage: str, epochs: int, steps: int, done: int) -> None:
+        if self.log is None:
+            try:
+                if self.kind == "tensorboard":
+                    self.log = TensorBoard(self.out / TENSORBOARD)
+                else:
+                    self.log = WeightsAndBiases(self.out, self.config)
+            except Exception as error:  # wandb asks for a login, a network
+                raise UnskewError(f"--log {self.kind} could not start: {' '.join(str(error).split())}") from error
+        self.log.start(stage, epochs, steps, done)
+
+    def step(self) -> None: ...
+
+    def epoch(self, stage: str, row: Mapping[str, Any]) -> None:
+        if self.log is not None:
+            self.log.epoch(stage, row)
+
+    def end(self) -> None:
+        if self.log is not None:
+            self.log.end()
+
+
+def _for_model(source: str, data_dir, split: str | None, skip_bad: bool, card, labelled: bool) -> tuple[Dataset, bool]:
+    """The images at the model's size, of the test split where there is one; and whether there are splits."""
+    has = listing_of(source, data_dir, labelled, None).split
+    if split is None and has is not None and "test" in has:
         split = "test"
-    data = unskew.load(source, data_dir, split, size=card.size, skip_bad=skip_bad)
-    tell(data.notes)
-    return data.with_classes(card.class_names)
+    data = unskew.load(source, data_dir, split, size=card.size, skip_bad=skip_bad, labelled=labelled)
+    return data, has is not None

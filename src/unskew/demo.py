@@ -4,6 +4,7 @@ from pathlib import Path
 
 import unskew
 from unskew.commands import say, show, tell
+from unskew.engine.inference import pick_device
 from unskew.results import write_results
 from unskew.run_folder import METRICS, REPORT, RESULTS, MetricsFile, begin
 from unskew.training import Run
@@ -15,6 +16,7 @@ def run_demo(out: Path, *, seed: int = 0, device: str = "auto") -> list[Run]:
     """Identify once, train three times, and leave the debiased model, the results and a report in ``out``."""
     data, test = unskew.load("digits"), unskew.load("digits", split="test")
     say(f"{data.name}: {len(data)} handwritten digits, 95% of each class on a background of its own colour.")
+    pick_device(device)
     begin(out, {"data": "digits", "method": {"name": "lmix"}, "seed": seed, "device": device}, resume=False)
     shared = {"progress": True, "listeners": [MetricsFile(out / METRICS)], "seed": seed, "device": device}
     partition = unskew.identify(data, out=out, **shared)

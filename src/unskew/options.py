@@ -30,12 +30,16 @@ def build(config: type[T], values: dict[str, Any], where: str) -> T:
         if name not in names(config):
             raise UnskewError(f"{where} has no option {name!r}; {nearest(name, names(config))}")
     try:
-        return TypeAdapter(config).validate_python(values)
+        built = TypeAdapter(config).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         option_name = ".".join(str(part) for part in first["loc"][:1])
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         raise UnskewError(f"{where}: {option_name} = {first['input']!r} is not valid: {message}.") from None
+    for name, value in values.items():
+        if isinstance(value, bool) and not isinstance(getattr(built, name), bool):  # not the numbers 0 and 1
+            raise UnskewError(f"{where}: {name} needs a value of its own, not {str(value).lower()}.")
+    return built
 
 
 def split(values: dict[str, Any], *configs: type, where: str) -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from unskew.data.partition_file import sidecar
@@ -11,6 +13,7 @@ from unskew.engine.settings import FREE
 from unskew.errors import UnskewError
 from unskew.files import write_text
 
+TENSORBOARD = "tensorboard"
 CONFIG, RESULTS, METRICS, REPORT = "config.yaml", "results.jsonl", "metrics.csv", "report.html"
 PARTITION, STAGE1_CHECKPOINT, CHECKPOINT, MODEL = (
     "partition.csv",
@@ -30,18 +33,41 @@ def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
     if going_on:
         try:
             saved = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise UnskewError(f"{path} cannot be read ({error}): start afresh without --resume.") from error
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise UnskewError(
+                f"{path} cannot be read ({' '.join(str(error).split())}): start afresh without --resume."
+            ) from error
         _same(path, _fixed(saved), _fixed(config))
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name in OURS:
-            (out / name).unlink(missing_ok=True)
+            if name not in _given(out, config):
+                (out / name).unlink(missing_ok=True)
+        rmtree(out / TENSORBOARD, ignore_errors=True)
     except OSError as error:
         raise UnskewError(f"{out} cannot be used as the run folder: {error.strerror or error}.") from error
     text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
-    write_text(path, f"# unskew train --config {path} --out DIR\n{text}")
+    verb = "train" if "method" in config else "identify"
+    write_text(path, f"# unskew {verb} --config {path} --out DIR\n{text}")
+
+
+def was_trained_on(run: Path, source: str) -> bool:
+    """Whether the run folder says that its model comes from this data."""
+    import yaml
+
+    try:
+        saved = yaml.safe_load((run / CONFIG).read_text(encoding="utf-8"))["data"]
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):  # a model by itself
+        return False
+    return _place("data", saved) == _place("data", source)
+
+
+def _given(out: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The partition of an older run in this folder is left there if it is what this run is given."""
+    how = config.get("identify", {}).get("name", "")
+    same = os.path.realpath(out / PARTITION) == os.path.realpath(how)
+    return (PARTITION, sidecar(PARTITION).name) if same else ()
 
 
 def _fixed(config: Any) -> dict[str, Any]:
@@ -57,11 +83,17 @@ def _fixed(config: Any) -> dict[str, Any]:
 
 def _same(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
     for name in sorted(saved.keys() | wanted.keys()):
-        if saved.get(name) != wanted.get(name):
+        if _place(name, saved.get(name)) != _place(name, wanted.get(name)):
             raise UnskewError(
                 f"{path} is of another run: {name} was {saved.get(name)!r} there and is {wanted.get(name)!r} now; "
                 "continue with the options it was started with, or leave out --resume."
             )
+
+
+def _place(name: str, value: Any) -> Any:
+    """``photos`` and ``./photos/`` are one folder."""
+    is_path = name in ("data", "data_dir", "identify.name") and isinstance(value, str)
+    return os.path.abspath(value) if is_path else value
 
 
 class MetricsFile:
@@ -71,9 +103,12 @@ class MetricsFile:
         self.path = path
         self.rows: dict[tuple[str, int], dict[str, Any]] = {}
         if path.exists():
-            with open(path, newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
-                    self.rows[row["stage"], int(row["epoch"])] = {k: v for k, v in row.items() if v != ""}
+            try:
+                with open(path, newline="", encoding="utf-8") as file:
+                    for row in csv.DictReader(file):
+                        self.rows[row["stage"], int(row["epoch"])] = {k: v for k, v in row.items() if v != ""}
+            except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+                raise UnskewError(f"{path} cannot be read ({error}): remove it to go on.") from error
 
     def start(self, stage: str, epochs: int, steps: int, done: int) -> None:
         self.rows = {key: row for key, row in self.rows.items() if key[0] != stage or key[1] <= done}

@@ -5,25 +5,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.fit import Job, decide, fit
+from unskew.engine.inference import pick_device
 from unskew.engine.method import Method
 from unskew.engine.processes import device_name, is_main
 from unskew.engine.progress import Listener, listeners_for
+from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 from unskew.identifiers import identify as run_stage1
 from unskew.identifiers import stage1_of
 from unskew.methods import method_named
 from unskew.models.saved import save_model
+from unskew.options import split
 from unskew.results import Result, about_partition, versions, write_results
 from unskew.run_folder import CHECKPOINT, METRICS, MODEL, PARTITION, RESULTS, MetricsFile, begin
 from unskew.scores import evaluate
 
 # What stage 1 takes over from stage 2 unless it is told otherwise.
-SHARED = ("seed", "device", "precision", "compile", "model", "weights", "stem")
+SHARED = ("seed", "device", "precision", "compile")
+OF_THE_MODEL = ("weights", "stem")  # and these, where it does not name a model of its own
 
 
 @dataclass(frozen=True)
@@ -107,23 +112,29 @@ def train(
     if "bias" in cls.needs and data.bias is None:
         raise UnskewError(f"{name} needs bias labels, and {data.name} has none: use a method that does not, like lmix.")
     job = decide(name, cls, data, options, model)
-    stage1 = _stage1(partition, identify, options) if "partition" in cls.needs else None
-    stage1_job = stage1_of(data, stage1, model) if stage1 and partition is None else None
+    stage1 = _stage1(partition, identify, options) if "partition" in cls.needs else {}
+    stage1_model = stage1.pop("model", None) or model
+    stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
     folder = Path(out) if out is not None else None
+    more = {key: value for key, value in stage1.items() if key != "name"}
+    # What cannot work is found out before the folder of an older run is cleared.
+    for some in (job, stage1_job):
+        try_out(some)
+    if stage1 and partition is None and stage1_job is None:
+        more = settings_of(stage1["name"], more)
+        partition = run_stage1(data, stage1["name"], out=out if resume else None, resume=resume, **more)
+    if stage1 and partition is not None:
+        partition = _two_sided(partition.matched_to(data), data)
     listeners = (*listeners_for(progress), *listeners)
     if folder is not None and is_main():
         about_stage1 = stage1_job.as_dict() if stage1_job else stage1
         begin(folder, _config(job, about_stage1, origin or {"data": data.name}), resume)
         listeners = (*listeners, MetricsFile(folder / METRICS))
-    if stage1 is not None:
-        if partition is None:
-            more = {key: value for key, value in stage1.items() if key != "name"}
-            partition = run_stage1(
-                data, stage1["name"], model=model, out=out, resume=resume, progress=False, listeners=listeners, **more
-            )
-        elif folder is not None and is_main():
-            partition.save(folder / PARTITION)
-        partition = partition.matched_to(data)
+    if stage1_job is not None:
+        shown = {"progress": False, "listeners": listeners}
+        partition = run_stage1(data, stage1["name"], model=stage1_model, out=out, resume=resume, **shown, **more)
+    elif stage1 and partition is not None and folder is not None and is_main():
+        partition.save(folder / PARTITION)
     trained, engine = fit(job, data, partition, folder / CHECKPOINT if folder else None, resume, listeners)
     network = trained.model.eval()
     scores = evaluate(network, test, device=str(engine.device)) if test is not None else None
@@ -132,7 +143,7 @@ def train(
         fingerprint=data.fingerprint,
         method=name,
         seed=job.settings.seed,
-        partition=about_partition(partition, data) if stage1 is not None else None,
+        partition=about_partition(partition, data) if stage1 else None,
         selected="last",
         epoch=engine.epoch,
         config=job.as_dict(),
@@ -154,11 +165,38 @@ def _stage1(partition: Partition | None, identify: str | Path | Mapping[str, Any
     if partition is not None:
         return {"name": partition.how}
     chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify)}
-    return {**{key: value for key, value in options.items() if key in SHARED}, **chosen}
+    shared = SHARED if chosen.get("model") else (*SHARED, *OF_THE_MODEL)
+    return {**{key: value for key, value in options.items() if key in shared}, "name": "ph", **chosen}
 
 
-def _config(job: Job, stage1: Mapping[str, Any] | None, origin: Mapping[str, Any]) -> dict[str, Any]:
+def _two_sided(partition: Partition, data: Dataset) -> Partition:
+    """A partition out of a file can have all samples on one side, or all of one side held out."""
+    conflicting = int(partition.conflicting.sum())
+    if 0 < conflicting < len(data):
+        return partition
+    raise UnskewError(
+        f"the partition ({partition.how}) calls {conflicting} of the {len(data)} training samples conflicting, and "
+        "training needs some that are and some that are not: mark others, or train with --method erm."
+    )
+
+
+def settings_of(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stage 1 that trains nothing may be told: settings, of which it uses the seed."""
+    return split(dict(options), Settings, where=f"{how!r}")[0]
+
+
+def try_out(job: Job | None) -> None:
+    """Raise now what would be raised later: no such device, weights that do not fit."""
+    if job is None:
+        return
+    pick_device(job.settings.device)
+    if job.settings.weights is not None:
+        with torch.random.fork_rng(devices=[]):
+            job.make_model()
+
+
+def _config(job: Job, stage1: Mapping[str, Any], origin: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that was decided, as ``--config`` takes it."""
     method = {"name": job.name, **asdict(job.config)}
-    stage = {"identify": dict(stage1)} if stage1 is not None else {}
+    stage = {"identify": dict(stage1)} if stage1 else {}
     return {**origin, "method": method, **stage, **asdict(job.settings)}

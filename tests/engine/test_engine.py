@@ -120,8 +120,7 @@ def test_a_device_that_is_not_there(name, words):
 
 def test_evaluation_batches_shrink_with_the_image():
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert default_batch(32, cuda) > default_batch(224, cuda) >= 1024
-    assert default_batch(224, cpu) == 8
+    assert default_batch(32, cuda) > default_batch(224, cuda) > default_batch(224, cpu) >= 8
 
 
 def test_compiled_training_agrees_with_eager(tiny):

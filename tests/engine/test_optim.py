@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 
@@ -54,7 +56,7 @@ def test_optimizers_are_fused_and_descend(name):
 
 def test_average_is_a_running_mean_of_weights_and_buffers():
     layer = torch.nn.BatchNorm1d(1)
-    average = Average(layer, decay=0.9)
+    average: Any = Average(layer, decay=0.9)
     layer.weight.data.fill_(2.0)
     layer.running_mean.fill_(4.0)
     layer.num_batches_tracked.fill_(7)

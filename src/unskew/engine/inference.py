@@ -13,9 +13,9 @@ NO_DRAWS = torch.empty(0)
 
 
 def default_batch(size: int, device: torch.device) -> int:
-    """Enough to fill the device: about a hundred megapixels on a GPU."""
-    pixels = 1.0e8 if device.type == "cuda" else 2.5e5
-    return max(1, int(pixels / size**2) // 32 * 32) if pixels / size**2 >= 32 else 8
+    """Enough to fill the device: eight megapixels on a GPU (3 GB for a ResNet-18), a quarter on a CPU."""
+    pixels = 8_000_000 if device.type == "cuda" else 250_000
+    return max(pixels // size**2, 8)
 
 
 def bf16_autocast(device: torch.device, wanted: str = "auto"):

@@ -1,11 +1,11 @@
 """Prediction history (PH): what a network never once gets right, while it is told not to mind, breaks the shortcut."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition, at_least, quality
@@ -102,11 +102,9 @@ class PH(Method):
     weights: Tensor
     defaults: ClassVar = {"epochs": 10}
 
-    def __init__(
-        self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
-    ) -> None:
-        super().__init__(data, partition, make_model, config)
-        self.history = PredictionHistory(data.labels, self.config.window, data.class_names)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.history = PredictionHistory(self.data.labels, self.config.window, self.data.class_names)
         self.register_buffer("weights", self.history.weights, persistent=False)
 
     def forward(self, batch: Batch) -> Loss:

@@ -1,13 +1,11 @@
 """l-mix: mixing that is learned against the classifier (Morerio, Ragonesi, Murino; arXiv 2408.04955)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.method import Batch, Loss, Method
 from unskew.engine.streams import Streams
@@ -39,10 +37,8 @@ class LMix(Method):
     model: Network
     needs = frozenset({"partition"})
 
-    def __init__(
-        self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
-    ) -> None:
-        super().__init__(data, partition, make_model, config)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         target = self.partition.conflicting_share if self.config.target is None else self.config.target
         self.mixer = LearnableMix(self.model.feature_width, target, self.config.reverse_reg)
 

@@ -1,13 +1,11 @@
 """s-mix: mixing aligned with conflicting samples at a fixed Beta (Morerio et al., arXiv 2408.04955)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
@@ -38,10 +36,8 @@ class SMix(Method):
     partition: Partition
     needs = frozenset({"partition"})
 
-    def __init__(
-        self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
-    ) -> None:
-        super().__init__(data, partition, make_model, config)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self.gamma = 1 - self.partition.conflicting_share if self.config.gamma is None else self.config.gamma
 
     def streams(self) -> Streams:
