@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-OPTIONS = "digits --method lmix --epochs 4 --identify.epochs 3 --device cpu --seed 3".split()
+OPTIONS = ["digits", "--method", "lmix", "--epochs", "4", "--identify.epochs", "3", "--device", "cpu", "--seed", "3"]
 
 
 def command(out: Path, *more: str) -> list[str]:
@@ -116,9 +116,7 @@ def test_two_processes_gather_the_history_of_one_for_the_same_weights(tmp_path, 
     from unskew.testing import tiny_data
 
     data = tiny_data(samples=90)
-    one, two = (
-        load_partition(together(tmp_path, environment, n, lr=1e-30) / "partition.csv", data) for n in (1, 2)
-    )
+    one, two = (load_partition(together(tmp_path, environment, n, lr=1e-30) / "partition.csv", data) for n in (1, 2))
     assert one.predictions is not None
     assert two.predictions is not None
     assert torch.equal(one.predictions, two.predictions)

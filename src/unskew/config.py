@@ -32,8 +32,8 @@ def combine(file: Path | None, flags: Mapping[str, Any], dots: Mapping[str, Mapp
     values = read(file) if file is not None else {}
     for name, value in flags.items():
         if name in NESTED:
-            same = values.get(name, {}).get("name", NESTED[name]) == value
-            values[name] = {**(values[name] if same else {}), "name": value}
+            said = values.get(name, {})
+            values[name] = {**(said if said.get("name", NESTED[name]) == value else {}), "name": value}
         else:
             values[name] = value
     for section, options in dots.items():

@@ -47,7 +47,9 @@ def test_a_report_of_stage_1_alone_and_of_photos(tmp_path):
 
 def test_a_chart_spans_its_values_and_names_its_lines():
     chart = str(line_chart("Loss <of> it", {"a": [0.0, 1.0, 0.5], "b&b": [1.0, 1.0, 1.0]}))
-    points = [[tuple(map(float, p.split(","))) for p in line.split()] for line in re.findall(r'points="([^"]*)"', chart)]
+    points = [
+        [tuple(map(float, p.split(","))) for p in line.split()] for line in re.findall(r'points="([^"]*)"', chart)
+    ]
     assert len(points) == 2
     (x0, y0), (x1, y1), (x2, y2) = points[0]
     assert x0 < x1 < x2
