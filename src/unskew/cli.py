@@ -17,6 +17,7 @@ from unskew import __version__
 from unskew.config import combine, dotted
 from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
+from unskew.paper.commands import app as paper
 
 
 def _whole(kind: Any, tokens: Any) -> int:
@@ -77,6 +78,7 @@ app = App(
     help_epilogue="An option of a method or of stage 1 is set with a dot: --method.omega 0.01 --identify.window 5. "
     "--debug shows the traceback of an error.",
 )
+app.command(paper)
 _overrides: dict[str, dict[str, Any]] = {}  # the dotted options of this call
 
 

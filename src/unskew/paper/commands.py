@@ -1,0 +1,92 @@
+"""``unskew paper list | run NAME | show NAME``."""
+
+import json as to_json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from unskew.errors import UnskewError, nearest
+from unskew.paper import TABLES, Row, Table, table_named
+
+app = App(name="paper", help="The paper's tables: run them, and show ours beside the paper's figures.")
+Name = Annotated[str, Parameter(help="A table; `unskew paper list` has them all.")]
+Results = Annotated[Path, Parameter(help="Folder of the results.")]
+Scale = Annotated[Literal["full", "tiny"], Parameter(help="tiny: some hundred digits, minutes on two cores.")]
+
+
+@app.command(name="list")
+def list_tables() -> None:
+    """List the tables."""
+    for table in TABLES.values():
+        print(f"{table.name:16} {table.title} ({len(table.rows)} rows, {len(table.ratios)} ratios)")
+
+
+@app.command
+def run(
+    name: Name,
+    /,
+    *,
+    ratios: Annotated[list[float] | None, Parameter(consume_multiple=True)] = None,
+    methods: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Rows of the table.")] = None,
+    seeds: int = 5,
+    scale: Scale = "full",
+    workers: int | None = None,
+    device: str = "auto",
+    data_dir: Path | None = None,
+    results: Results = Path("results"),
+) -> None:
+    """Run what a table needs and the results do not hold yet."""
+    from unskew.paper.runner import default_workers, run_all
+
+    table = table_named(name)
+    rows = _rows(table, methods)
+    chosen = _ratios(table, ratios)
+    if seeds < 1 or (workers is not None and workers < 1):
+        raise UnskewError("--seeds and --workers must be at least 1.")
+    specs = [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
+    outcome = run_all(
+        specs, results, workers=workers or default_workers(device), device=device, data_dir=data_dir,
+        say=lambda text: print(text, flush=True),
+    )  # fmt: skip
+    show(name, results=results, scale=scale)
+    if outcome.failed:
+        spec, why = outcome.failed[0]
+        raise UnskewError(f"{len(outcome.failed)} runs failed, the first is {spec}: {why.removeprefix('unskew: ')}")
+
+
+@app.command
+def show(
+    name: Name,
+    /,
+    *,
+    json: Annotated[bool, Parameter(help="A list of objects instead of Markdown.", negative="")] = False,
+    scale: Scale = "full",
+    results: Results = Path("results"),
+) -> None:
+    """Print a table from the results that are there."""
+    import sys
+
+    from unskew.paper.show import as_json, as_markdown
+    from unskew.paper.store import FILE, read_lines
+
+    table = table_named(name)
+    lines, broken = read_lines(results / FILE)
+    for note in broken:
+        print(f"note: {note}", file=sys.stderr)
+    print(to_json.dumps(as_json(table, lines, scale), indent=1) if json else as_markdown(table, lines, scale))
+
+
+def _rows(table: Table, names: list[str] | None) -> list[Row]:
+    by_name = {row.name: row for row in table.rows}
+    for name in names or ():
+        if name not in by_name:
+            raise UnskewError(f"table {table.name} has no row {name!r}; {nearest(name, by_name)}")
+    return [row for row in table.rows if names is None or row.name in names]
+
+
+def _ratios(table: Table, ratios: list[float] | None) -> list[float]:
+    for ratio in ratios or ():
+        if not 0 < ratio < 1:
+            raise UnskewError(f"a ratio lies between 0 and 1, as 0.95; not {ratio:g}.")
+    return ratios or list(table.ratios)

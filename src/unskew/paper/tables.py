@@ -1,0 +1,159 @@
+"""The paper's tables as data: rows, what runs behind each, and the figure printed there.
+
+Figures are from Morerio, Ragonesi, Murino, "Model Debiasing by Learnable Data Augmentation" (arXiv 2408.04955), in
+percent, as (All, Unbiased); None where the paper prints none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unskew.paper.spec import Spec
+
+RATIOS = (0.95, 0.98, 0.99, 0.995)
+Printed = Mapping[float, tuple[float | None, float | None]]
+
+# The paper's own recipe of stage 2, at our number of epochs.
+LITERAL = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "constant"}
+LITERAL_SMIX = {**LITERAL, "weighted_erm": True, "beta_a": 1.0, "beta_b": 1.0}
+PH: Mapping[str, Any] = {"name": "ph"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table, at every ratio. ``method`` None: stage 1 alone."""
+
+    name: str
+    method: str | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    identify: Mapping[str, Any] | None = None
+    printed: Printed = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    title: str
+    rows: Sequence[Row]
+    ratios: Sequence[float] = RATIOS
+    data: str = "corrupted-cifar10:{ratio:g}"
+    note: str = ""
+
+    def specs(self, ratios: Sequence[float], rows: Sequence[Row], seeds: int, scale: str) -> Iterator[tuple]:
+        """(row, ratio, Spec), seed by seed, so that a run cut short has whole seeds."""
+        for seed in range(seeds):
+            for ratio in ratios:
+                for row in rows:
+                    data = self.data.format(ratio=ratio)
+                    yield row, ratio, Spec(data, row.method, seed, row.options, row.identify, scale)
+
+
+def printed(
+    all_: Sequence[float | None], unbiased: Sequence[float | None], ratios: Sequence[float] = RATIOS
+) -> Printed:
+    return dict(zip(RATIOS, zip(all_, unbiased)))
+
+
+NONE4: Sequence[None] = (None,) * 4
+MAIN = Table(
+    "main",
+    "Corrupted CIFAR-10, accuracy on all and on the bias-conflicting test images",
+    (
+        Row("erm", "erm", printed=printed((45.2, 30.2, 22.7, 17.9), (39.4, 22.6, 14.2, 10.5))),
+        Row("smix", "smix", identify=PH, printed={0.95: (63.3, 63.3)}),
+        Row("lmix", "lmix", identify=PH, printed=printed((64.7, 57.4, 50.8, 43.9), (64.6, 57.2, 50.6, 43.7))),
+        Row("smix-paper", "smix", {**LITERAL_SMIX, "zeta": 10.0}, PH, {0.95: (63.3, 63.3)}),
+        Row(
+            "lmix-paper",
+            "lmix",
+            {**LITERAL, "mixer_lr": 1e-3},
+            PH,
+            printed((64.7, 57.4, 50.8, 43.9), (64.6, 57.2, 50.6, 43.7)),
+        ),
+    ),
+    note="`smix` and `lmix` are our presets, `…-paper` the paper's literal recipe; the paper's ERM is LfF's ResNet-20.",
+)
+PARTITION = Table(
+    "partition",
+    "l-mix with the partition of each stage 1",
+    tuple(
+        Row(name, "lmix", identify={"name": name}, printed=printed(NONE4, values))
+        for name, values in {
+            "oracle": (66.3, 59.4, 54.7, 49.0),
+            "random": (50.3, 40.4, 29.7, 21.5),
+            "sp": (60.9, 54.4, 49.3, 42.5),
+            "ph": (64.6, 57.2, 50.6, 43.7),
+        }.items()
+    ),
+    note="The paper calls these accuracies All, but its PH row is the Unbiased column of its main table: read so here.",
+)
+OMEGA = Table(
+    "omega",
+    "l-mix against ω",
+    tuple(
+        Row(f"omega={omega:g}", "lmix", {"omega": omega}, PH, {0.95: values})
+        for omega, values in {
+            0.0: (61.8, 62.0),
+            1e-4: (63.7, 63.8),
+            1e-3: (64.7, 64.6),
+            1e-2: (61.9, 62.2),
+            1e-1: (60.6, 61.5),
+        }.items()
+    ),
+    ratios=(0.95,),
+)
+ZETA = Table(
+    "zeta",
+    "s-mix against ζ",
+    tuple(
+        Row(f"zeta={zeta:g}", "smix", {**LITERAL_SMIX, "zeta": zeta}, PH)
+        for zeta in (0.0, 0.1, 1.0, 10.0, 100.0, 1000.0)
+    ),
+    ratios=(0.95,),
+    note="The paper has a curve, without figures: it rises, stays level, and falls near 1000.",
+)
+MIXING = Table(
+    "mixing",
+    "What is mixed with what (s-mix)",
+    tuple(
+        Row(pairing, "smix", {"pairing": pairing}, PH, printed(*values))
+        for pairing, values in {
+            "single": ((58.8, 46.1, 40.0, 33.6), (55.3, 41.5, 34.8, 27.1)),
+            "all+all": ((44.2, 39.4, 37.2, 35.2), (42.1, 36.7, 36.5, 34.4)),
+            "aligned+aligned": ((35.2, 34.0, 32.9, 32.0), (29.7, 28.4, 26.7, 27.5)),
+            "conflicting+conflicting": ((60.2, 54.1, 48.4, 40.4), (63.1, 55.3, 48.7, 42.5)),
+            "aligned+conflicting": ((63.8, 56.4, 50.9, 43.1), (63.3, 55.9, 49.4, 42.7)),
+        }.items()
+    ),
+    ratios=(0.95,),
+)
+SMIX_VS_LMIX = Table(
+    "smix-vs-lmix",
+    "Fixed against learned mixing",
+    (
+        Row("smix", "smix", identify=PH, printed={0.95: (63.3, 63.3)}),
+        Row("lmix", "lmix", identify=PH, printed={0.95: (64.7, 64.6)}),
+    ),
+    ratios=(0.95,),
+)
+UNBIASED = Table(
+    "unbiased",
+    "Plain CIFAR-10: the method must not hurt data without a shortcut",
+    (
+        Row("erm", "erm", printed={1.0: (92.94, None)}),
+        Row("smix", "smix", identify=PH, printed={1.0: (93.65, None)}),
+        Row("lmix", "lmix", identify=PH, printed={1.0: (94.02, None)}),
+    ),
+    ratios=(1.0,),
+    data="cifar10",
+)
+HISTORY_WINDOW = Table(
+    "history-window",
+    "Stage 1 against M, the window of the prediction history",
+    tuple(Row(f"M={m}", None, identify={"name": "ph", "window": m}) for m in (1, 2, 5, 10)),
+    ratios=(0.95,),
+    note="The paper has curves, without figures: a larger M, a lower recall and a higher precision.",
+)
+TABLES: Mapping[str, Table] = {
+    table.name: table for table in (MAIN, PARTITION, OMEGA, ZETA, MIXING, SMIX_VS_LMIX, UNBIASED, HISTORY_WINDOW)
+}

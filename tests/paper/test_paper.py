@@ -1,0 +1,188 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from unskew.errors import UnskewError
+from unskew.paper import TABLES, table_named
+from unskew.paper.runner import run_all
+from unskew.paper.show import as_json, as_markdown, interval
+from unskew.paper.spec import Spec
+from unskew.paper.store import FILE, add_line, read_lines
+
+
+def line(spec: Spec, all_: float, unbiased: float) -> dict:
+    return {"key": spec.key, "seed": spec.seed, "scores": {"all": all_, "unbiased": unbiased}, "partition": None}
+
+
+def main_lines(values: dict[str, list[float]], ratio: float = 0.95) -> list[dict]:
+    table = TABLES["main"]
+    rows = [row for row in table.rows if row.name in values]
+    found = table.specs([ratio], rows, seeds=max(map(len, values.values())), scale="full")
+    return [line(s, values[row.name][s.seed], 0.5) for row, _, s in found if s.seed < len(values[row.name])]
+
+
+def test_keys_tell_runs_apart_and_stage_1_is_shared():
+    table = TABLES["main"]
+    specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 2, "full")]
+    assert len({spec.key for spec in specs}) == len(specs) == 5 * 4 * 2
+    assert len({spec.stage1_key for spec in specs}) == 1 + 4 * 2, "one for each ratio and seed, and none for ERM"
+
+
+def test_the_same_run_in_two_tables_is_one():
+    def keys(name):
+        table = TABLES[name]
+        return {spec.key for _, _, spec in table.specs([0.95], table.rows, 1, "full")}
+
+    assert len(keys("main") & keys("smix-vs-lmix")) == 2
+
+
+def test_a_key_survives_the_way_through_json():
+    spec = next(iter(TABLES["main"].specs([0.95], TABLES["main"].rows[-1:], 1, "full")))[2]
+    assert Spec.from_dict(json.loads(json.dumps(spec.to_dict(), default=dict))).key == spec.key
+
+
+def test_means_deviations_and_the_papers_figures():
+    cells = as_json(TABLES["main"], main_lines({"erm": [0.40, 0.44], "lmix": [0.6]}))
+    erm, lmix = (next(c for c in cells if c["method"] == m and c["ratio"] == 0.95) for m in ("erm", "lmix"))
+    assert erm["all_mean"] == pytest.approx(42)
+    assert erm["all_sd"] == pytest.approx(2.828, abs=1e-3)
+    assert (erm["seeds"], erm["paper_all"], erm["paper_unbiased"]) == (2, 45.2, 39.4)
+    assert (lmix["all_sd"], lmix["seeds"], lmix["paper_all"]) == (None, 1, 64.7)
+    missing = next(c for c in cells if c["method"] == "lmix" and c["ratio"] == 0.99)
+    assert (missing["all_mean"], missing["seeds"], missing["paper_unbiased"]) == (None, 0, 50.6)
+
+
+def test_markdown_shows_the_difference_and_paired_intervals():
+    text = as_markdown(TABLES["main"], main_lines({"erm": [0.40, 0.44, 0.42], "lmix": [0.60, 0.66, 0.63]}))
+    assert "| lmix | 95% | 63.0 ± 3.0 | 64.7 | -1.7 |" in text
+    assert "lmix − erm = +21.0 ± 2.5 (3 seeds)" in text
+
+
+def test_interval_is_students():
+    assert interval([20.0, 22.0, 21.0]) == pytest.approx(4.302653 / 3**0.5, rel=1e-5)
+
+
+def test_tiny_and_full_results_are_kept_apart():
+    lines = main_lines({"erm": [0.4]})
+    assert as_json(TABLES["main"], lines, scale="tiny")[0]["seeds"] == 0
+
+
+def test_an_unknown_table_suggests_another():
+    with pytest.raises(UnskewError, match="did you mean mixing"):
+        table_named("mixng")
+
+
+def test_a_broken_last_line_is_passed_over_kept_and_written_after(tmp_path):
+    path = tmp_path / FILE
+    add_line(path, {"key": "a"})
+    with open(path, "a") as file:
+        file.write('{"key": "b", "sco')
+    add_line(path, {"key": "c"})
+    lines, broken = read_lines(path)
+    assert [one["key"] for one in lines] == ["a", "c"]
+    assert "line 2" in broken[0]
+    assert '{"key": "b", "sco' in path.read_text()
+
+
+def test_many_writers_lose_no_line(tmp_path):
+    path = tmp_path / FILE
+
+    def write(who: int) -> None:
+        for i in range(50):
+            add_line(path, {"key": f"{who}-{i}", "fill": "x" * 5000})
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines, broken = read_lines(path)
+    assert len({one["key"] for one in lines}) == 200
+    assert broken == []
+
+
+def tiny(rows: list[str], seeds: int = 1) -> list[Spec]:
+    table = TABLES["main"]
+    chosen = [row for row in table.rows if row.name in rows]
+    return [spec for _, _, spec in table.specs([0.95], chosen, seeds, "tiny")]
+
+
+def test_runs_share_stage_1_and_are_not_run_twice(tmp_path):
+    said: list[str] = []
+    options: dict = {"workers": 2, "device": "cpu", "data_dir": None, "say": said.append}
+    first = run_all(tiny(["erm", "smix", "lmix"]), tmp_path, **options)
+    assert [len(first.done), first.failed] == [3, []]
+    assert len(list((tmp_path / "partitions").iterdir())) == 1
+    lines, _ = read_lines(tmp_path / FILE)
+    assert {one["method"] for one in lines} == {"erm", "smix", "lmix"}
+    assert all(0 < one["scores"]["all"] < 1 for one in lines)
+    again = run_all(tiny(["erm", "smix", "lmix"]), tmp_path, **options)
+    assert (again.skipped, again.done) == (3, [])
+    cells = as_json(TABLES["main"], lines, scale="tiny")
+    assert {c["method"] for c in cells if c["seeds"] == 1} == {"erm", "smix", "lmix"}
+
+
+def test_a_killed_worker_is_tried_again_and_the_others_go_on(tmp_path):
+    said: list[str] = []
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + 60
+        while not killed and time.monotonic() < deadline:
+            found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "unskew.paper.worker"],
+                                   capture_output=True, text=True).stdout.split()  # fmt: skip
+            if found:
+                os.kill(int(found[0]), signal.SIGKILL)
+                killed.append(int(found[0]))
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    outcome = run_all(tiny(["erm", "smix"]), tmp_path, workers=2, device="cpu", data_dir=None, say=said.append)
+    killer.join()
+    assert killed
+    assert len(outcome.done) == 2
+    assert any("tried once more" in text for text in said)
+
+
+def test_a_run_that_cannot_be_done_is_told_and_does_not_stop_the_rest(tmp_path):
+    bad = Spec("digits:0.95", "erm", 0, {"lr": -1.0}, None, "tiny")
+    outcome = run_all([bad, *tiny(["erm"])], tmp_path, workers=2, device="cpu", data_dir=None, say=lambda _: None)
+    assert len(outcome.done) == 1
+    assert "lr must be above 0" in outcome.failed[0][1]
+
+
+@pytest.mark.parametrize("name", ["history-window"])
+def test_the_command_line(tmp_path, name, environment):
+    command = [sys.executable, "-m", "unskew", "paper"]
+    options = ["--scale", "tiny", "--results", str(tmp_path)]
+    run = [*command, "run", name, "--methods", "M=2", "M=5", "--seeds", "1", "--workers", "2", *options]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "| M=2 | 95% |" in done.stdout
+    shown = subprocess.run(
+        [*command, "show", name, "--json", *options], env=environment, capture_output=True, text=True
+    )
+    cells = json.loads(shown.stdout)
+    assert [cell["method"] for cell in cells] == ["M=2", "M=5"]
+    assert all(0 <= cell["recall"] <= 1 for cell in cells)
+    listed = subprocess.run([*command, "list"], env=environment, capture_output=True, text=True).stdout
+    assert all(table in listed for table in TABLES)
+    bad = subprocess.run([*command, "run", "mian"], env=environment, capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert "did you mean main" in bad.stderr
+
+
+def test_committed_results_can_be_shown():
+    results = Path(__file__).parents[2] / "results"
+    lines, broken = read_lines(results / FILE)
+    assert broken == []
+    for table in TABLES.values():
+        assert as_markdown(table, lines)
