@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from unskew.errors import UnskewError
-from unskew.paper import TABLES, table_named
+from unskew.paper import FIGURES, TABLES, table_named
+from unskew.paper.figures import draw
 from unskew.paper.runner import run_all
 from unskew.paper.show import as_json, as_markdown, interval
 from unskew.paper.spec import Spec
@@ -186,3 +187,21 @@ def test_committed_results_can_be_shown():
     assert broken == []
     for table in TABLES.values():
         assert as_markdown(table, lines)
+
+
+def test_figures_are_drawn_from_a_run(tmp_path):
+    table = table_named("losses")
+    specs = [
+        spec for name in FIGURES for _, _, spec in table_named(name).specs([0.95], table_named(name).rows, 1, "tiny")
+    ]
+    outcome = run_all(specs, tmp_path, workers=2, device="cpu", data_dir=None, say=print)
+    assert outcome.failed == []
+    lines, _ = read_lines(tmp_path / FILE)
+    for name in FIGURES:
+        svg, png = draw(table_named(name), lines, tmp_path / "figures", scale="tiny")
+        assert svg.read_text().startswith("<?xml")
+        assert png.read_bytes().startswith(b"\x89PNG")
+    counts = next(one["histogram"] for one in lines if one["key"] == specs[-1].key)
+    assert sum(counts["aligned"]) + sum(counts["conflicting"]) == 400
+    with pytest.raises(UnskewError, match="no results for losses yet"):
+        draw(table, [], tmp_path)

@@ -118,9 +118,9 @@ class PH(Method):
         self.history.end_epoch()
         self.weights.copy_(self.history.weights)
         conflicting = self.history.never_right()
-        right = (found.predictions.cpu() == self.data.labels).float()
-        engine.log(train_accuracy=right.mean().item(), conflicting=int(conflicting.sum()))
-        log_truth(engine, conflicting, found.losses.cpu())
+        wrong = found.predictions.cpu() != self.data.labels
+        engine.log(train_accuracy=1 - wrong.float().mean().item(), conflicting=int(conflicting.sum()))
+        log_truth(engine, conflicting, wrong, found.losses.cpu())
 
     def result(self) -> Partition:
         return self.history.partition(self.data)
@@ -133,8 +133,9 @@ class PH(Method):
         self.weights.copy_(self.history.weights)
 
 
-def log_truth(engine: Engine, conflicting: Tensor, each: Tensor) -> None:
-    """Where the truth is known: how well the partition finds it, and the losses of the two true subsets."""
+def log_truth(engine: Engine, conflicting: Tensor, wrong: Tensor, each: Tensor) -> None:
+    """Where the truth is known: how well the partition finds it, the losses of the two true subsets, and how wrong
+    answers and the loss of this epoch go with the true split (Pearson's ρ)."""
     aligned = engine.data.aligned
     if aligned is None:
         return
@@ -142,3 +143,5 @@ def log_truth(engine: Engine, conflicting: Tensor, each: Tensor) -> None:
     engine.log(precision=q.precision, recall=q.recall, f1=q.f1, rho=q.rho)
     if aligned.any() and not aligned.all():
         engine.log(loss_aligned=each[aligned].mean().item(), loss_conflicting=each[~aligned].mean().item())
+        with_loss = torch.corrcoef(torch.stack([each, (~aligned).float()]))[0, 1].item()
+        engine.log(rho_wrong=quality(wrong, ~aligned).rho, rho_loss=with_loss)

@@ -44,7 +44,7 @@ class SP(Method):
         wrong = self.found[:, 0].long() != self.data.labels
         accuracy = 1 - wrong.float().mean().item()
         engine.log(train_accuracy=accuracy, conflicting=int(wrong.sum()))
-        log_truth(engine, wrong, self.found[:, 1])
+        log_truth(engine, wrong, wrong, self.found[:, 1])
         if accuracy >= self.config.gamma:
             engine.stop()
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from unskew.errors import UnskewError, nearest
-from unskew.paper import TABLES, Row, Table, table_named
+from unskew.paper import FIGURES, TABLES, Row, Table, table_named
 
 app = App(name="paper", help="The paper's tables: run them, and show ours beside the paper's figures.")
 Name = Annotated[str, Parameter(help="A table; `unskew paper list` has them all.")]
@@ -17,9 +17,11 @@ Scale = Annotated[Literal["full", "tiny"], Parameter(help="tiny: some hundred di
 
 @app.command(name="list")
 def list_tables() -> None:
-    """List the tables."""
-    for table in TABLES.values():
-        print(f"{table.name:16} {table.title} ({len(table.rows)} rows, {len(table.ratios)} ratios)")
+    """List the tables and figures."""
+    for kind, tables in (("table", TABLES), ("figure", FIGURES)):
+        for table in tables.values():
+            size = f"{len(table.rows)} rows × {len(table.ratios)} ratios"
+            print(f"{table.name:16} {kind:7} {table.title} ({size})")
 
 
 @app.command
@@ -64,7 +66,7 @@ def show(
     scale: Scale = "full",
     results: Results = Path("results"),
 ) -> None:
-    """Print a table from the results that are there."""
+    """Print a table from the results that are there, or draw a figure (SVG and PNG)."""
     import sys
 
     from unskew.paper.show import as_json, as_markdown
@@ -74,6 +76,11 @@ def show(
     lines, broken = read_lines(results / FILE)
     for note in broken:
         print(f"note: {note}", file=sys.stderr)
+    if name in FIGURES and not json:
+        from unskew.paper.figures import draw
+
+        print("\n".join(f"written: {path}" for path in draw(table, lines, results / "figures", scale)))
+        return
     print(to_json.dumps(as_json(table, lines, scale), indent=1) if json else as_markdown(table, lines, scale))
 
 

@@ -86,9 +86,20 @@ def stage1_line(spec: Spec, train: Dataset, partition: Partition, results: Path)
         "config": dict(spec.identify or {}),
         "scores": None,
         "metrics": [dict(row) for row in rows],
+        "histogram": _histogram(train, partition),
         "versions": versions(),
         "device": device_of(),
     }
+
+
+def _histogram(train: Dataset, partition: Partition) -> dict[str, list[int]] | None:
+    """How many samples were right 0, 1, … K times, aligned and conflicting ones apart."""
+    right = partition.times_right
+    if right is None or partition.predictions is None or train.aligned is None:
+        return None
+    bins = partition.predictions.shape[1] + 1
+    parts = {"aligned": train.aligned, "conflicting": ~train.aligned}
+    return {name: right[inside].bincount(minlength=bins).tolist() for name, inside in parts.items()}
 
 
 def device_of() -> str:

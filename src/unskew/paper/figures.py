@@ -1,0 +1,68 @@
+"""The paper's figures from result lines, as SVG and PNG."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unskew.errors import UnskewError
+from unskew.files import replacing
+from unskew.paper.tables import Table
+
+Line = Mapping[str, Any]
+
+
+def draw(table: Table, lines: Sequence[Line], folder: Path, scale: str = "full") -> list[Path]:
+    """Draw the figure of the first seed there is."""
+    by_key = {line["key"]: line for line in lines if "key" in line}
+    specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 100, scale)]
+    line = next((by_key[spec.key] for spec in specs if spec.key in by_key), None)
+    if line is None:
+        raise UnskewError(f"there are no results for {table.name} yet: unskew paper run {table.name}")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    DRAW[table.name](axes, line)
+    axes.set_title(f"{line['dataset']}, seed {line['seed']}", fontsize=9)
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    paths = [folder / f"{table.name}.{kind}" for kind in ("svg", "png")]
+    for path in paths:
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=path.suffix[1:], dpi=160, metadata={"Title": table.title})
+    return paths
+
+
+def _series(line: Line, name: str) -> list[float]:
+    return [float(row[name]) for row in line["metrics"]]
+
+
+def _losses(axes, line: Line) -> None:
+    epochs = _series(line, "epoch")
+    axes.plot(epochs, _series(line, "loss_aligned"), label="aligned")
+    axes.plot(epochs, _series(line, "loss_conflicting"), label="conflicting")
+    axes.set(xlabel="epoch", ylabel="mean loss")
+
+
+def _correlation(axes, line: Line) -> None:
+    epochs = _series(line, "epoch")
+    axes.plot(epochs, _series(line, "train_accuracy"), label="training accuracy", color="grey")
+    axes.plot(epochs, _series(line, "rho_wrong"), label="ρ of wrong answers")
+    axes.plot(epochs, _series(line, "rho_loss"), label="ρ of the loss")
+    axes.set(xlabel="epoch", ylim=(0, 1.02))
+
+
+def _histogram(axes, line: Line) -> None:
+    counts = line["histogram"]
+    for shift, name in ((-0.2, "aligned"), (0.2, "conflicting")):
+        total = max(sum(counts[name]), 1)
+        places = [k + shift for k in range(len(counts[name]))]
+        axes.bar(places, [count / total for count in counts[name]], width=0.4, label=name)
+    axes.set(xlabel="times right", ylabel="share of its samples")
+
+
+DRAW: Mapping[str, Callable[[Any, Line], None]] = {
+    "losses": _losses,
+    "correlation": _correlation,
+    "histogram": _histogram,
+}
