@@ -82,7 +82,7 @@ def _fixed(config: Any) -> dict[str, Any]:
 
 
 def _same(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for name in sorted(saved.keys() | wanted.keys()):
+    for name in {**wanted, **saved}:  # the data first, then the method
         if _place(name, saved.get(name)) != _place(name, wanted.get(name)):
             raise UnskewError(
                 f"{path} is of another run: {name} was {saved.get(name)!r} there and is {wanted.get(name)!r} now; "
