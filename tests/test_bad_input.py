@@ -81,14 +81,14 @@ def table(name: str, *lines: str) -> str:
         ("train photos --lr abc", "--lr"),
         ("train photos --lr nan", "lr must be above 0"),
         ("train photos --lr", "--lr requires an argument"),
-        ("train photos --epochs 0", "epochs must be above 0, not 0"),
+        ("train photos --epochs 0", "epochs must be at least 1, not 0"),
         ("train photos --epochs 1.5", "--epochs: 1.5 is not a whole number"),
         ("train photos --identify.epochs 1.5", "'ph': epochs = 1.5 is not valid"),
         ("demo --seed many", "--seed: many is not a whole number"),
-        ("train photos --batch-size -3", "batch_size must be above 0, not -3"),
+        ("train photos --batch-size -3", "batch_size must be at least 1, not -3"),
         ("train photos --size -5", "size must be above 0, not -5"),
         ("train photos --size 4", "8 px is the least"),
-        ("train photos --warmup 2", "warmup must be at least 0 and below 1"),
+        ("train photos --warmup 2", "warmup must be below 1, not 2"),
         ("train photos --method.omega x", "'lmix': omega = 'x' is not valid"),
         ("train photos --method.omega", "omega needs a value of its own"),
         ("train photos --method.pairing apart", "'aligned+conflicting'"),
@@ -297,3 +297,27 @@ def test_the_run_folder_is_a_file_or_was_edited(refused, trained):
     for name, content in [("metrics.csv", b"a,b\n1,2\n"), ("config.yaml", b"{{{"), ("config.yaml", b"\xff\xfe")]:
         (trained / name).write_bytes(content)
         refused("train", "photos", *QUICK, "--out", trained, "--resume", told=f"trained/{name} cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--identify.window", "0"], "window must be at least 1"),
+        (["--identify", "sp", "--identify.checks", "0"], "checks must be at least 1"),
+        (["--identify", "sp", "--identify.gamma", "7"], "gamma must be at most 1"),
+        (["--method.mixer_lr", "-1"], "mixer_lr must be above 0"),
+        (["--method.target", "5"], "target must be at most 1"),
+        (["--method", "smix", "--method.beta_a", "-1"], "beta_a must be above 0"),
+        (["--method", "smix", "--method.zeta", "-1"], "zeta must be at least 0"),
+        (["--method", "mixup", "--method.mix_alpha", "0"], "mix_alpha must be above 0"),
+    ],
+)
+def test_values_out_of_range(refused, options, told):
+    refused("train", "digits", *options, told=told)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux alone")
+def test_a_file_name_that_is_not_utf8(refused, photos_here):
+    photo = next(Path("photos").rglob("*.png"))
+    Path(os.fsdecode(os.fsencode(photo.parent) + b"/caf\xe9.png")).write_bytes(photo.read_bytes())
+    refused("identify", "photos", told="not UTF-8")

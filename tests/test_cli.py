@@ -286,3 +286,11 @@ def test_logs_appear_where_they_should_and_not_twice(run, monkeypatch):
     wandb.finish()
     (file,) = Path("found/wandb").glob("offline-run-*/*.wandb")
     assert b"ph/loss" in file.read_bytes()
+
+
+def test_one_image_can_be_predicted_and_one_class_scored(cli, photos_here, pictures, tmp_path):
+    assert cli("train", "photos", "--method", "erm", "--out", "run", *QUICK).status == 0
+    photo = next(Path("photos").rglob("*.png"))
+    assert cli("predict", "run", photo, "--out", "one.csv").status == 0
+    assert len(Path("one.csv").read_text().splitlines()) == 2
+    assert cli("evaluate", "run", pictures(Path("half"), "cat")).status == 0

@@ -141,6 +141,9 @@ def methods() -> None:
             table.add_row(name if section == "method" else f"{name} (stage 1)", needs, about)
             for key, (default, help_) in help_of(cls.Config).items():
                 options.add_row(f"{name}: --{section}.{key}", str(default), help_)
+    table.add_row("oracle (stage 1)", "bias", "The true partition, where bias labels tell it.")
+    table.add_row("random (stage 1)", "-", "Half of the samples, at random.")
+    table.add_row("FILE.csv (stage 1)", "-", "A partition with columns id and conflicting.")
     _print(table)
     say("")
     _print(options)
@@ -149,7 +152,7 @@ def methods() -> None:
 def datasets() -> None:
     table = Table("name", "what it is", box=None)
     for name, source in NAMES.items():
-        about = (source.__doc__ or "").strip().splitlines()[0]
+        about = (import_module(source.__module__).__doc__ or "").strip().splitlines()[0]
         table.add_row(name, about)
     _print(table)
     say("Or a folder of class folders (with train/ val/ test/ above or not), a CSV or Parquet with path,label")

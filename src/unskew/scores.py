@@ -135,7 +135,7 @@ def _groups(right: Tensor, data: Dataset) -> tuple[dict[str, Tensor], float | No
 
 
 def _mean(right: Tensor) -> float:
-    return right.float().mean().item()
+    return right.double().mean().item()
 
 
 def wilson(right: Tensor, z: float = 1.959964) -> tuple[float, float]:

@@ -145,6 +145,12 @@ def test_quality_of_nothing_found_is_zero_not_an_error():
     assert (q.precision, q.recall, q.f1, q.rho) == (0, 0, 0, 0)
 
 
+def test_widening_stops_at_samples_that_nothing_speaks_against():
+    found, note = at_least(torch.tensor([True] * 3 + [False] * 17), torch.tensor([1.0] * 3 + [0.0] * 17), minimum=4)
+    assert int(found.sum()) == 3
+    assert note == "only 3 samples were found conflicting, few to train on"
+
+
 def test_widening_takes_equal_scores_together():
     found, note = at_least(torch.zeros(6).bool(), torch.tensor([0.9, 0.5, 0.5, 0.5, 0.1, 0.0]), minimum=2)
     assert found.tolist() == [True, True, True, True, False, False]

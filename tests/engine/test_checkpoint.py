@@ -48,9 +48,10 @@ def test_a_pickle_that_tries_to_run_code_does_not(tmp_path, write):
 
 
 def test_something_else_entirely(tmp_path):
-    torch.save([1, 2, 3], tmp_path / "c.pt")
-    with pytest.raises(UnskewError, match="not a checkpoint of this version"):
-        load_checkpoint(tmp_path / "c.pt", IDENTITY)
+    for other in ([1, 2, 3], {"format": 1}, {"weights": torch.ones(2)}):
+        torch.save(other, tmp_path / "c.pt")
+        with pytest.raises(UnskewError, match="not a checkpoint of this version"):
+            load_checkpoint(tmp_path / "c.pt", IDENTITY)
 
 
 def test_weights_of_another_model(tmp_path):

@@ -92,11 +92,17 @@ class TurnsNaN(ERM):
 
 
 def test_a_loss_that_turns_nan_stops_names_the_step_and_keeps_the_checkpoint(tiny, tmp_path):
-    with pytest.raises(UnskewError, match=r"turned NaN at epoch 2, step 2: lower --lr .*epoch 1 is kept"):
+    with pytest.raises(UnskewError, match=r"turned NaN at epoch 2, step 2: lower its learning rate .*epoch 1 is kept"):
         unskew.train(tiny, method=TurnsNaN, model=TinyBackbone(), out=tmp_path, **QUICK)
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     assert state["epoch"] == 1
     assert all(torch.isfinite(v).all() for v in state["method"].values())
+
+
+def test_weights_that_the_last_step_breaks_are_not_saved(tiny, tmp_path):
+    with pytest.raises(UnskewError, match="turned NaN at epoch 1"):
+        unskew.train(tiny, method="erm", model=TinyBackbone(), lr=1e30, out=tmp_path, batch_size=48, epochs=1)
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 def test_out_of_memory_names_the_batch_size(tiny):

@@ -7,6 +7,7 @@ from unskew.engine.ema import Average
 from unskew.engine.optim import lr_factor, make_optimizer, set_lr
 from unskew.engine.settings import Settings, default_batch_size
 from unskew.errors import UnskewError
+from unskew.options import build
 
 
 def test_constant():
@@ -71,8 +72,8 @@ def test_average_is_a_running_mean_of_weights_and_buffers():
 
 @pytest.mark.parametrize("bad", [{"epochs": 0}, {"lr": -1.0}, {"ema": 1.0}, {"warmup": 1.5}, {"weight_decay": -0.1}])
 def test_impossible_settings_are_refused(bad):
-    with pytest.raises(UnskewError, match=next(iter(bad))):
-        Settings(**bad)
+    with pytest.raises(UnskewError, match=f"'erm': {next(iter(bad))} must be "):
+        build(Settings, bad, "'erm'")
 
 
 def test_default_batch_size_gives_small_sets_steps():

@@ -20,6 +20,11 @@ def read(root: Path, labelled: bool) -> Listing:
     return joined({split: _part(path, root, labelled) for split, path in splits.items()}, name, where, notes)
 
 
+def read_one(path: Path) -> Listing:
+    """A single image, to predict."""
+    return Listing(name=path.name, where=str(path), images=[path], ids=[path.name])
+
+
 def _part(folder: Path, root: Path, labelled: bool) -> Listing:
     """One split, or the whole source; ids are paths below ``root``."""
     where = f"{folder}/"
@@ -32,7 +37,7 @@ def _part(folder: Path, root: Path, labelled: bool) -> Listing:
             labels += [path.name] * len(found)
             if not found:
                 empty.append(path.name)
-        stray = len([path for path in _visible(folder) if _is_image(path)])
+        stray = len([path for path in _visible(folder) if is_image(path)])
         if stray and not images:
             raise UnskewError(
                 f"{where} holds {stray} images but no class folders: put the images of each class in one folder."
@@ -84,9 +89,16 @@ def _images_under(folder: Path, above: tuple[Path, ...] = ()) -> list[Path]:
     for path in _visible(folder):
         if path.is_dir():
             found += _images_under(path, (*above, here))
-        elif _is_image(path):
+        elif is_image(path):
             found.append(path)
+            if _not_text(path.name):
+                raise UnskewError(f"{folder}/ holds a file whose name is not UTF-8, {path.name!a}: rename it.")
     return found
+
+
+def _not_text(name: str) -> bool:
+    """How Python shows bytes that are not UTF-8: such a name cannot be written into any of our files."""
+    return any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -100,5 +112,5 @@ def _subfolders(folder: Path) -> list[Path]:
     return [path for path in _visible(folder) if path.is_dir()]
 
 
-def _is_image(path: Path) -> bool:
+def is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES

@@ -157,21 +157,21 @@ def quality(found: Tensor, true: Tensor) -> Quality:
 def at_least(conflicting: Tensor, score: Tensor, minimum: int) -> tuple[Tensor, str | None]:
     """Widen a conflicting part that is too small to train on, by the next highest scores, and say so.
 
-    Equal scores are taken together. Where that leaves no aligned sample, nothing can be told apart.
+    Equal scores are taken together; a score of 0 is never suspect. Where all or none are left conflicting, nothing
+    can be told apart.
     """
-    found = int(conflicting.sum())
-    note = None
-    if found < minimum:
-        threshold = score.topk(min(minimum, len(score))).values[-1]
-        conflicting = conflicting | (score >= threshold)
-        note = (
-            f"only {found} samples were found conflicting, too few to train on: "
-            f"widened to the {int(conflicting.sum())} most suspect"
-        )
-    if conflicting.all():
-        every = "every sample was found conflicting" if found == len(score) else "nothing was found conflicting"
+    found, note = int(conflicting.sum()), None
+    suspect = score > 0
+    if found < minimum and suspect.any():
+        enough = min(minimum, int(suspect.sum()))
+        conflicting = conflicting | (score >= score.topk(enough).values[-1])
+        note = f"only {found} samples were found conflicting, few to train on"
+        if conflicting.sum() > found:
+            note += f": widened to the {int(conflicting.sum())} most suspect"
+    if conflicting.all() or not conflicting.any():
+        which = "every sample" if conflicting.all() else "nothing"
         raise UnskewError(
-            f"{every}: the samples cannot be told apart, so there is no sign of a shortcut here; "
+            f"{which} was found conflicting: the samples cannot be told apart, so there is no sign of a shortcut here; "
             "train with --method erm, or change how long stage 1 trains (--identify.epochs)."
         )
     return conflicting, note

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unskew.data import arrays, digits, folder, huggingface, table, torch_dataset
+from unskew.data import arrays, cifar10, corrupted_cifar10, digits, folder, huggingface, table, torch_dataset
 from unskew.data.listing import Listing
 from unskew.errors import UnskewError, nearest
 
 # Sets known by name. Each reader takes what follows the colon ("" if nothing), data_dir, and ``labelled``.
 NAMES: dict[str, Callable[[str, Path | None, bool], Listing]] = {
+    "cifar10": cifar10.read,
+    "corrupted-cifar10": corrupted_cifar10.read,
     "digits": digits.read,
     "hf": huggingface.read_name,
 }
@@ -43,6 +45,8 @@ def _read_path(path: Path, given: str, labelled: bool) -> Listing:
     if path.is_dir():
         return (huggingface.read_saved if huggingface.is_saved(path) else folder.read)(path, labelled)
     if path.is_file():
+        if not labelled and folder.is_image(path):
+            return folder.read_one(path)
         reader = TABLES.get(path.suffix.lower())
         if reader is None:
             raise UnskewError(f"{path} is of an unknown type; a file must be one of {', '.join(TABLES)}.")

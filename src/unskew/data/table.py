@@ -51,7 +51,8 @@ class _Table:
     def values(self, what: str) -> list:
         """A column with no gaps."""
         if what not in self.columns:
-            raise UnskewError(f"{self.path} has no column {what!r}; its columns are {', '.join(self.columns)}.")
+            there = ", ".join(self.columns) or "none"
+            raise UnskewError(f"{self.path} has no column {what!r}; its columns are {there}.")
         values = self.columns[what]
         if not values:
             raise UnskewError(f"{self.path} lists no images.")

@@ -1,6 +1,7 @@
 """Checkpoints: tensors and plain values only, written whole, and read without running any code."""
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ def save_checkpoint(path: Path, identity: dict[str, Any], state: dict[str, Any])
 
 def load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # torch warns of pickles that it then refuses
+            warnings.simplefilter("ignore")
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UnskewError(
             f"{path} is not a checkpoint of unskew's: it holds more than weights and was not opened; remove it."
@@ -31,7 +34,7 @@ def load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     except (OSError, RuntimeError, EOFError, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnskewError(f"{path} is damaged ({reason}): remove it to start afresh.") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
+    if not isinstance(state, dict) or state.get("format") != FORMAT or "identity" not in state:
         raise UnskewError(f"{path} is not a checkpoint of this version of unskew: remove it to start afresh.")
     _same(path, state["identity"], identity)
     return state

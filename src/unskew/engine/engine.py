@@ -193,12 +193,14 @@ class Engine:
         self._end_epoch(method, plan, total, broken, started)
 
     def _end_epoch(self, method: Method, plan: Plan, total: dict, broken: Tensor, started: float) -> None:
+        norms = torch.stack(torch._foreach_norm(list(method.parameters())))  # pyright: ignore[reportPrivateImportUsage]
+        broken = torch.where((broken < 0) & ~torch.isfinite(norms).all(), self.steps - 1, broken)
         first_bad = int(broken)
         if first_bad >= 0:
             kept = f"; the checkpoint of epoch {self.epoch} is kept" if self.checkpoint else ""
             raise UnskewError(
                 f"the loss of {self.stage} turned NaN at epoch {self.epoch + 1}, "
-                f"step {first_bad + 1}: lower --lr (now {self.settings.lr:g}){kept}."
+                f"step {first_bad + 1}: lower its learning rate (now {self.settings.lr:g}){kept}."
             )
         means = {name: float(value) / self.steps for name, value in total.items()}
         seconds = time.perf_counter() - started
@@ -211,9 +213,9 @@ class Engine:
         row = {"epoch": self.epoch, **means, **self._logged}
         row |= {"images_per_second": images / seconds, "seconds": self.clock.seconds()}
         self.rows.append(row)
-        self._save()
         for listener in self.listeners:
             listener.epoch(self.stage, row)
+        self._save()
 
     @property
     def _all_steps(self) -> int:

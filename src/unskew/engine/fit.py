@@ -14,6 +14,7 @@ from unskew.engine.method import Method
 from unskew.engine.progress import Listener
 from unskew.engine.recipes import recipe
 from unskew.engine.settings import Settings
+from unskew.errors import UnskewError
 from unskew.models.factory import ModelFactory, model_factory
 from unskew.options import build, split
 
@@ -37,6 +38,9 @@ def decide(
     name: str, method: type[Method], data: Dataset, options: Mapping[str, Any], model: str | nn.Module | None = None
 ) -> Job:
     """Put together the method's defaults, the data set's recipe and the user's options, the later ones winning."""
+    if len(data.labels.unique()) < 2:
+        only = data.class_names[int(data.labels[0])] if len(data) else "none"
+        raise UnskewError(f"{data.name} has a single class to learn, {only}: there is nothing to tell apart.")
     where = f"{name!r}"
     chosen = dict(options)
     if isinstance(model, str):

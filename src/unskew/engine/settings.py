@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from unskew.errors import UnskewError
 from unskew.options import option
 
 
@@ -11,14 +10,16 @@ from unskew.options import option
 class Settings:
     """``None`` means: by the data (see ``for_data``)."""
 
-    epochs: int = option(30, "passes over the data")
-    batch_size: int | None = option(None, "samples a step (pairs, for mixing); by default about N/20, 16 to 256")
+    epochs: int = option(30, "passes over the data", least=1)
+    batch_size: int | None = option(
+        None, "samples a step (pairs, for mixing); by default about N/20, 16 to 256", least=1
+    )
     optimizer: Literal["adam", "adamw", "sgd"] = option("adam", "adam, adamw, or sgd with Nesterov momentum .9")
-    lr: float = option(1e-3, "learning rate")
-    weight_decay: float = option(0.0, "weight decay")
+    lr: float = option(1e-3, "learning rate", above=0)
+    weight_decay: float = option(0.0, "weight decay", least=0)
     schedule: Literal["constant", "cosine", "one-cycle"] = option("constant", "learning rate over the run")
-    warmup: float = option(0.0, "share of the run over which the learning rate rises")
-    ema: float = option(0.0, "decay of averaged weights, which are then what is evaluated; 0: off")
+    warmup: float = option(0.0, "share of the run over which the learning rate rises", least=0, below=1)
+    ema: float = option(0.0, "decay of averaged weights, which are then what is evaluated; 0: off", least=0, below=1)
     augment: Literal["none", "crop", "crop-flip", "resized-crop"] | None = option(
         None, "none; crop (pad 4); crop-flip (default to 64 px); resized-crop, with flip (default above)"
     )
@@ -29,17 +30,6 @@ class Settings:
     model: str | None = option(None, "cnn, resnet18, resnet50, timm:NAME, torchvision:NAME; by default by image size")
     weights: str | None = option(None, "file of pretrained weights to start from (.pth or .safetensors)")
     stem: Literal["small", "photo"] | None = option(None, "how a ResNet begins: small to 64 px, photo above")
-
-    def __post_init__(self) -> None:
-        positive = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.lr}
-        for name, value in positive.items():
-            if value is not None and not value > 0:
-                raise UnskewError(f"{name} must be above 0, not {value}.")
-        for name, value in {"warmup": self.warmup, "ema": self.ema}.items():
-            if not 0 <= value < 1:
-                raise UnskewError(f"{name} must be at least 0 and below 1, not {value}.")
-        if not self.weight_decay >= 0:
-            raise UnskewError(f"weight_decay must not be negative, not {self.weight_decay}.")
 
     def for_data(self, samples: int, size: int) -> "Settings":
         """Decide what was left open."""

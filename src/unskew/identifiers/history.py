@@ -96,7 +96,7 @@ class PH(Method):
 
     @dataclass(frozen=True)
     class Config:
-        window: int = option(5, "M: every M epochs the samples' weights are updated")
+        window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
 
     config: Config
     weights: Tensor

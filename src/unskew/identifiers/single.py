@@ -23,8 +23,8 @@ class SP(Method):
 
     @dataclass(frozen=True)
     class Config:
-        gamma: float = option(0.85, "γ: training accuracy at which to look")
-        checks: int = option(4, "looks an epoch")
+        gamma: float = option(0.85, "γ: training accuracy at which to look", above=0, most=1)
+        checks: int = option(4, "looks an epoch", least=1)
 
     config: Config
     defaults: ClassVar = {"epochs": 30}

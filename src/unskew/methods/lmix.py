@@ -25,11 +25,13 @@ class LMix(Method):
 
     @dataclass(frozen=True)
     class Config:
-        omega: float = option(1e-3, "ω, weight of Reg")
-        target: float | None = option(None, "mean of λ that Reg asks for; by default the conflicting share")
+        omega: float = option(1e-3, "ω, weight of Reg", least=0)
+        target: float | None = option(
+            None, "mean of λ that Reg asks for; by default the conflicting share", least=0, most=1
+        )
         reverse_reg: bool = option(False, "let h ascend Reg too, as the paper's equation says literally")
         feature_bn: Literal["train", "eval"] = option("train", "BatchNorm in the pass that makes h's features")
-        mixer_lr: float | None = option(None, "learning rate of h; by default the others'")
+        mixer_lr: float | None = option(None, "learning rate of h; by default the others'", above=0)
         pairing: Pairing = option("aligned+conflicting", "which subsets are mixed")
 
     config: Config

@@ -23,10 +23,12 @@ class SMix(Method):
 
     @dataclass(frozen=True)
     class Config:
-        beta_a: float = option(1.0, "α of λ ~ Beta(α, β); λ weighs the aligned sample")
-        beta_b: float = option(1.0, "β")
-        zeta: float = option(10.0, "ζ, weight of the mix; 0 is weighted ERM")
-        gamma: float | None = option(None, "γ, weight of the conflicting part; by default the aligned share")
+        beta_a: float = option(1.0, "α of λ ~ Beta(α, β); λ weighs the aligned sample", above=0)
+        beta_b: float = option(1.0, "β", above=0)
+        zeta: float = option(10.0, "ζ, weight of the mix; 0 is weighted ERM", least=0)
+        gamma: float | None = option(
+            None, "γ, weight of the conflicting part; by default the aligned share", least=0, most=1
+        )
         weighted_erm: bool = option(True, "keep the two weighted terms; without them only the mix is learnt")
         pairing: Pairing | Literal["single"] = option(
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
