@@ -82,3 +82,8 @@ class Rolls(ERM):
 def test_a_broken_method_is_noticed(broken: type[Method], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         check_method(broken)
+
+
+@pytest.mark.parametrize("method", ["smix", "lmix"])
+def test_pairs_drawn_in_turn(method: str) -> None:
+    check_method(METHODS[method], with_replacement=False)

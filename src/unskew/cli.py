@@ -208,12 +208,24 @@ def methods() -> None:
     commands.methods()
 
 
-@app.command
-def datasets() -> None:
+datasets = App(name="datasets", help="List the data sets that have a name, and the kinds of source.")
+app.command(datasets)
+
+
+@datasets.default
+def list_datasets() -> None:
     """List the data sets that have a name, and the kinds of source."""
     from unskew import commands
 
     commands.datasets()
+
+
+@datasets.command
+def download(name: str, /, *, data_dir: Path = Path("data")) -> None:
+    """Fetch a data set from its own page: cifar10."""
+    from unskew import commands
+
+    commands.download(name, data_dir)
 
 
 def _flags(*, training: Any = None, skip_bad: bool = False, **given: Any) -> dict[str, Any]:

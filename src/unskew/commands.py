@@ -149,6 +149,12 @@ def methods() -> None:
     _print(options)
 
 
+def download(name: str, data_dir: Path) -> None:
+    from unskew.data.download import download as fetch
+
+    say(f"{name}: in {fetch(name, data_dir)}; use it with --data-dir {data_dir}")
+
+
 def datasets() -> None:
     table = Table("name", "what it is", box=None)
     for name, source in NAMES.items():

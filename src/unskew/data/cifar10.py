@@ -121,7 +121,7 @@ def find(data_dir: Path | None) -> Found:
                 return Found(path, [path], _read_npz)
     looked = f"{data_dir}" if data_dir is not None else f"./data and {cache.folder()}"
     raise UnskewError(
-        f"CIFAR-10 was not found in {looked}: download it from {PAGE}, unpack it, and name the folder with --data-dir."
+        f"CIFAR-10 was not found in {looked}: `unskew datasets download cifar10`, or unpack it from {PAGE} and name its --data-dir."
     )
 
 

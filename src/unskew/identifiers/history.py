@@ -68,11 +68,11 @@ class PredictionHistory:
     def never_right(self) -> Tensor:
         return self.times_right() == 0
 
-    def partition(self, data: Dataset | None = None) -> Partition:
-        """Conflicting = never once right; widened, and said so, where that is too few to train on."""
+    def partition(self, data: Dataset | None = None, fewest: int = 2) -> Partition:
+        """Conflicting = never once right; widened, and said so, where that is under ``fewest`` × classes."""
         right = self.times_right().cpu()
         score = 1 - right.float() / len(self.predictions)
-        conflicting, note = at_least(right == 0, score, minimum=2 * len(self.class_names))
+        conflicting, note = at_least(right == 0, score, minimum=fewest * len(self.class_names))
         shared: dict[str, Any] = {
             "predictions": torch.stack(self.predictions, 1).cpu(),
             "weight": self.weights.cpu(),
@@ -97,6 +97,9 @@ class PH(Method):
     @dataclass(frozen=True)
     class Config:
         window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
+        fewest: int = option(
+            2, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
+        )
 
     config: Config
     weights: Tensor
@@ -123,7 +126,7 @@ class PH(Method):
         log_truth(engine, conflicting, wrong, found.losses.cpu())
 
     def result(self) -> Partition:
-        return self.history.partition(self.data)
+        return self.history.partition(self.data, self.config.fewest)
 
     def get_extra_state(self) -> dict[str, Any]:
         return self.history.state_dict()

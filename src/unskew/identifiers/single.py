@@ -25,6 +25,9 @@ class SP(Method):
     class Config:
         gamma: float = option(0.85, "γ: training accuracy at which to look", above=0, most=1)
         checks: int = option(4, "looks an epoch", least=1)
+        fewest: int = option(
+            2, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
+        )
 
     config: Config
     defaults: ClassVar = {"epochs": 30}
@@ -53,7 +56,7 @@ class SP(Method):
         predictions, each = self.found[:, 0].to(torch.int16), self.found[:, 1]
         wrong = predictions != self.data.labels
         score = 1 - torch.exp(-each)  # 1 − p(label)
-        conflicting, note = at_least(wrong, score, minimum=2 * self.data.num_classes)
+        conflicting, note = at_least(wrong, score, minimum=self.config.fewest * self.data.num_classes)
         notes = [note] if note else []
         accuracy = 1 - wrong.float().mean().item()
         if accuracy < self.config.gamma:

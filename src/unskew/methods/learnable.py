@@ -37,6 +37,8 @@ class LearnableMix(nn.Module):
     reverse_reg : bool
         Reverse Reg's gradient as well. The paper's equation, read literally, does; its text wants the mean *near*
         the target, which needs Reg to descend.
+    floor : float
+        Least value of α and β.
 
     Examples
     --------
@@ -48,9 +50,9 @@ class LearnableMix(nn.Module):
     (torch.Size([4]), True)
     """
 
-    def __init__(self, feature_width: int, target: float, reverse_reg: bool = False) -> None:
+    def __init__(self, feature_width: int, target: float, reverse_reg: bool = False, floor: float = 0.1) -> None:
         super().__init__()
-        self.mixer = Mixer(feature_width)
+        self.mixer = Mixer(feature_width, floor)
         self.target, self.reverse_reg = target, reverse_reg
 
     def forward(self, features1: Tensor, features2: Tensor, uniforms: Tensor | None = None) -> tuple[Tensor, Tensor]:

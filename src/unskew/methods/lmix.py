@@ -32,7 +32,9 @@ class LMix(Method):
         reverse_reg: bool = option(False, "let h ascend Reg too, as the paper's equation says literally")
         feature_bn: Literal["train", "eval"] = option("train", "BatchNorm in the pass that makes h's features")
         mixer_lr: float | None = option(None, "learning rate of h; by default the others'", above=0)
+        floor: float = option(0.1, "added to h's softplus: the least α and β", above=0)
         pairing: Pairing = option("aligned+conflicting", "which subsets are mixed")
+        with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
     config: Config
     partition: Partition
@@ -42,10 +44,13 @@ class LMix(Method):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         target = self.partition.conflicting_share if self.config.target is None else self.config.target
-        self.mixer = LearnableMix(self.model.feature_width, target, self.config.reverse_reg)
+        self.mixer = LearnableMix(self.model.feature_width, target, self.config.reverse_reg, self.config.floor)
 
     def streams(self) -> Streams:
-        return Streams(pair_streams(self.partition, self.config.pairing, NUMBERS), samples=len(self.data))
+        return Streams(
+            pair_streams(self.partition, self.config.pairing, self.config.with_replacement, NUMBERS),
+            samples=len(self.data),
+        )
 
     def param_groups(self) -> list[dict[str, Any]]:
         h: dict[str, Any] = {"params": list(self.mixer.parameters()), "weight_decay": 0.0}

@@ -22,11 +22,11 @@ def pools(partition: Partition) -> dict[str, Tensor]:
     }
 
 
-def pair_streams(partition: Partition, pairing: Pairing, noise: int) -> dict[str, Stream]:
-    """Streams ``x1`` and ``x2``, each drawn with replacement from its subset: the paper's mixing ablation."""
+def pair_streams(partition: Partition, pairing: Pairing, replace: bool, noise: int) -> dict[str, Stream]:
+    """Streams ``x1`` and ``x2``, each drawn from its subset: the paper's mixing ablation."""
     pool = pools(partition)
     first, second = pairing.split("+")
-    return {"x1": Stream(pool[first], replace=True, noise=noise), "x2": Stream(pool[second], replace=True)}
+    return {"x1": Stream(pool[first], replace, noise=noise), "x2": Stream(pool[second], replace)}
 
 
 def mix(lam: Tensor, x1: Tensor, x2: Tensor) -> Tensor:

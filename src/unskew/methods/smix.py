@@ -33,6 +33,7 @@ class SMix(Method):
         pairing: Pairing | Literal["single"] = option(
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
         )
+        with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
     config: Config
     partition: Partition
@@ -47,10 +48,10 @@ class SMix(Method):
         if self.config.zeta and self.config.pairing == "single":
             streams["x1"] = Stream(torch.arange(len(self.data)))
         elif self.config.zeta and self.config.pairing != "single":
-            streams |= pair_streams(self.partition, self.config.pairing, noise=NUMBERS)
+            streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, NUMBERS)
         if self.config.weighted_erm and not self._pair_is_weighted:
             pool = pools(self.partition)
-            streams |= {name: Stream(pool[name], replace=True) for name in ("aligned", "conflicting")}
+            streams |= {name: Stream(pool[name], self.config.with_replacement) for name in ("aligned", "conflicting")}
         return Streams(streams, samples=len(self.data))
 
     @property
