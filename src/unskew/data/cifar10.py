@@ -121,7 +121,8 @@ def find(data_dir: Path | None) -> Found:
                 return Found(path, [path], _read_npz)
     looked = f"{data_dir}" if data_dir is not None else f"./data and {cache.folder()}"
     raise UnskewError(
-        f"CIFAR-10 was not found in {looked}: `unskew datasets download cifar10`, or unpack it from {PAGE} and name its --data-dir."
+        f"CIFAR-10 was not found in {looked}: download it with `unskew datasets download cifar10`, "
+        f"or from {PAGE}, and name its folder with --data-dir."
     )
 
 
