@@ -51,6 +51,14 @@ class Masks(ERM):
         return each[each > 0].mean(), {}
 
 
+class Writes(ERM):
+    def forward(self, batch: Batch) -> Loss:
+        each = losses(self.model(batch["all"].x), batch["all"].y)
+        each = each.clone()
+        each[each.detach() > 100] = torch.zeros(1)
+        return each.mean(), {}
+
+
 class Forgets(ERM):
     """Its loss depends on how often it stepped, which no checkpoint holds."""
 
@@ -75,6 +83,7 @@ class Rolls(ERM):
         (Sums, AssertionError, "half the batch"),
         (Waits, WaitedForTheHost, "_local_scalar_dense"),
         (Masks, WaitedForTheHost, "aten.index"),
+        (Writes, WaitedForTheHost, "index_put"),
         (Forgets, AssertionError, "resumed"),
         (Rolls, AssertionError, "not a function of"),
     ],
@@ -87,3 +96,8 @@ def test_a_broken_method_is_noticed(broken: type[Method], error: type[Exception]
 @pytest.mark.parametrize("method", ["smix", "lmix"])
 def test_pairs_drawn_in_turn(method: str) -> None:
     check_method(METHODS[method], with_replacement=False)
+
+
+def test_a_run_too_short_to_interrupt_is_no_check() -> None:
+    with pytest.raises(AssertionError, match="before it could be interrupted"):
+        check_method(ERM, epochs=1)

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import subprocess
 import sys
 import zipfile
@@ -52,14 +53,22 @@ def test_examples_run(example, environment):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_method_in_the_example_keeps_the_contract():
+@pytest.mark.parametrize(("module", "method"), [("own_method", "Reweighted"), ("anchored_lmix", "AnchoredLMix")])
+def test_the_methods_in_the_examples_keep_the_contract(module, method, monkeypatch):
     from unskew.testing import check_method
 
-    sys.path.insert(0, str(ROOT / "examples"))
-    try:
-        check_method(importlib.import_module("own_method").Reweighted)
-    finally:
-        sys.path.pop(0)
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    check_method(getattr(importlib.import_module(module), method))
+
+
+def test_the_benchmark_runs_and_gives_ratios(environment):
+    options = ["--device", "cpu", "--model", "cnn", "--samples", "256", "--size", "16", "--batch-size", "32"]
+    command = [sys.executable, "-m", "benchmarks", "--epochs", "2", *options]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["what"] for line in lines] == ["bare", "erm", "ph", "mixup", "smix", "lmix"]
+    assert all(line["ratio"] > 0 for line in lines[1:])
 
 
 def test_every_public_name_is_there():

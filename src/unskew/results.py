@@ -43,7 +43,7 @@ class Result:
         values = asdict(self)
         if self.scores is None:
             values["scores"] = dict.fromkeys(("all", "unbiased", "aligned", "worst_group"))
-        return json.dumps(_strict(values), ensure_ascii=False)
+        return json.dumps(strict(values), ensure_ascii=False)
 
 
 def write_results(path: str | Path, results: Sequence[Result]) -> None:
@@ -78,11 +78,12 @@ def versions() -> dict[str, str]:
     }
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
+    """Plain values that JSON knows: what is not a number becomes null."""
     if isinstance(value, Mapping):
-        return {str(k): _strict(v) for k, v in value.items()}
+        return {str(k): strict(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
+        return [strict(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

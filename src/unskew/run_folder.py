@@ -106,7 +106,7 @@ class MetricsFile:
             try:
                 with open(path, newline="", encoding="utf-8") as file:
                     for row in csv.DictReader(file):
-                        self.rows[row["stage"], int(row["epoch"])] = {k: v for k, v in row.items() if v != ""}
+                        self.rows[row["stage"], int(row["epoch"])] = {k: _number(v) for k, v in row.items() if v != ""}
             except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
                 raise UnskewError(f"{path} cannot be read ({error}): remove it to go on.") from error
 
@@ -125,3 +125,12 @@ class MetricsFile:
         write_text(self.path, text.getvalue())
 
     def end(self) -> None: ...
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

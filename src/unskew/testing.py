@@ -50,13 +50,20 @@ class WaitedForTheHost(AssertionError):
 
 
 class NoHostSync(TorchDispatchMode):
-    """Raises where a step would make a GPU's host wait: ``.item()``, ``nonzero``, indexing by a mask."""
+    """Raises where a step would make a GPU's host wait: ``.item()``, ``nonzero``, indexing by a mask.
 
-    FORBIDDEN = ("aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.equal", "aten._unique")
+    ``.cpu()``, ``.tolist()`` and ``.numpy()`` of a tensor that is on the CPU already cannot be seen here.
+    """
+
+    FORBIDDEN = (
+        "aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.masked_scatter", "aten.equal",
+        "aten._unique",
+    )  # fmt: skip
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = str(func)
-        masks = [i for i in args[1] if i is not None and i.dtype == torch.bool] if name == "aten.index.Tensor" else []
+        indices = args[1] if name.startswith(("aten.index.", "aten.index_put", "aten._index_put")) else ()
+        masks = [i for i in indices if i is not None and i.dtype == torch.bool]
         if masks or name.startswith(self.FORBIDDEN):
             raise WaitedForTheHost(f"{name} makes the host wait for the device in every step")
         return func(*args, **(kwargs or {}))
@@ -144,9 +151,11 @@ def _check_resume(job: Job, data: Dataset, partition: Partition | None) -> None:
     whole, _ = fit(job, data, partition)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
-        steps = _Interrupt.steps_of(job, data, partition)
-        with contextlib.suppress(_Interrupted):
-            fit(job, data, partition, path, listeners=[_Interrupt(after=steps + steps // 2 + 1)])
+        try:
+            fit(job, data, partition, path, listeners=[_Interrupt()])
+            raise AssertionError("the run ended before it could be interrupted: give it at least 2 epochs of 2 steps")
+        except _Interrupted:
+            pass
         resumed, _ = fit(job, data, partition, path, resume=True)
     for (name, a), b in zip(whole.state_dict().items(), resumed.state_dict().values()):
         same = torch.equal(a, b) if isinstance(a, Tensor) else _same(a, b)
@@ -190,17 +199,10 @@ class _Interrupted(Exception):
 
 
 class _Interrupt:
-    """A listener that ends a run after so many steps, as a kill would."""
+    """A listener that ends a run in the middle of its second epoch, as a kill would."""
 
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    @staticmethod
-    def steps_of(job: Job, data: Dataset, partition: Partition | None) -> int:
-        plan = make_plan(job.method(data, partition, job.make_model, job.config).streams(), 16, 0, 0)
-        return plan.steps
-
-    def start(self, stage: str, epochs: int, steps: int, done: int) -> None: ...
+    def start(self, stage: str, epochs: int, steps: int, done: int) -> None:
+        self.left = steps + (steps + 1) // 2
 
     def step(self) -> None:
         self.left -= 1

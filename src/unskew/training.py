@@ -13,7 +13,7 @@ from unskew.data.partition import Partition
 from unskew.engine.fit import Job, decide, fit
 from unskew.engine.inference import pick_device
 from unskew.engine.method import Method
-from unskew.engine.processes import device_name, is_main
+from unskew.engine.processes import device_name, is_main, wait
 from unskew.engine.progress import Listener, listeners_for
 from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
@@ -122,7 +122,7 @@ def train(
         try_out(some)
     if stage1 and partition is None and stage1_job is None:
         more = settings_of(stage1["name"], more)
-        partition = run_stage1(data, stage1["name"], out=out if resume else None, resume=resume, **more)
+        partition = run_stage1(data, stage1["name"], **more)
     if stage1 and partition is not None:
         partition = _two_sided(partition.matched_to(data), data)
     listeners = (*listeners_for(progress), *listeners)
@@ -130,6 +130,7 @@ def train(
         about_stage1 = stage1_job.as_dict() if stage1_job else stage1
         begin(folder, _config(job, about_stage1, origin or {"data": data.name}), resume)
         listeners = (*listeners, MetricsFile(folder / METRICS))
+    wait()
     if stage1_job is not None:
         shown = {"progress": False, "listeners": listeners}
         partition = run_stage1(data, stage1["name"], model=stage1_model, out=out, resume=resume, **shown, **more)
@@ -158,6 +159,7 @@ def train(
     run = Run(network.cpu(), result, engine.rows, partition, data.class_names)
     if folder is not None and is_main():
         run.save(folder)
+    wait()
     return run
 
 

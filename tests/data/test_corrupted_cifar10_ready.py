@@ -8,7 +8,7 @@ from fake_cifar10 import fake, write_npz
 from natural import natural
 from PIL import Image
 
-from unskew.data import cifar10, load, load_splits, splits_in
+from unskew.data import cifar10, load, load_splits, sources
 from unskew.errors import UnskewError
 
 NAME = "corrupted-cifar10:0.95"
@@ -81,7 +81,7 @@ def test_disent(tmp_path, percent, below):
     name = f"corrupted-cifar10:{1 - float(percent[:-3]) / 100:g}"
     root = tmp_path / below.format(percent)
     splits = load_splits(name, root)
-    assert splits_in(name, root) == ["train", "val", "test"]
+    assert set(sources.read(name, root, True, None).split) == {"train", "val", "test"}
     assert len(splits.train) == 51 + 5
     assert len(splits.val) == 30
     assert len(splits.test) == 60
@@ -103,7 +103,7 @@ def test_disent(tmp_path, percent, below):
 def test_disent_without_valid(tmp_path):
     write_disent(tmp_path, "5pct")
     (tmp_path / "5pct/valid").rename(tmp_path / "elsewhere")
-    assert splits_in(NAME, tmp_path) == ["train", "test"]
+    assert set(sources.read(NAME, tmp_path, True, None).split) == {"train", "test"}
 
 
 def test_unlabelled(tmp_path):

@@ -2,12 +2,15 @@ import pytest
 import torch
 
 import unskew
+from unskew.engine.augment import batch_of
 from unskew.engine.engine import Engine
 from unskew.engine.fit import decide, fit
 from unskew.engine.inference import default_batch, pick_device
 from unskew.engine.method import Batch, Loss, losses
+from unskew.engine.store import Store
 from unskew.errors import UnskewError
 from unskew.methods.erm import ERM
+from unskew.methods.lmix import LMix
 from unskew.testing import TinyBackbone, tiny_data
 
 QUICK = {"epochs": 2, "batch_size": 16, "device": "cpu"}
@@ -66,9 +69,25 @@ def test_judging_is_in_eval_mode_and_the_models_own_mode_comes_back(tiny):
 
 
 def test_averaged_weights_are_what_is_returned(tiny):
-    plain, averaged = (unskew.train(tiny, method="erm", model="cnn", ema=ema, **QUICK) for ema in (0.0, 0.99))
-    assert not same(plain, averaged)
-    assert unskew.evaluate(averaged.model, tiny, device="cpu").count == len(tiny)
+    """Against an average kept by hand, from the weights after every step."""
+    kept: list[torch.Tensor] = []
+
+    class Keeps(ERM):
+        def after_step(self, engine, batch: Batch, out: Loss) -> None:
+            kept.append(next(self.model.parameters()).detach().clone())
+
+        def train_step(self, engine, batch: Batch) -> Loss:
+            if not kept:
+                kept.append(next(self.model.parameters()).detach().clone())
+            return super().train_step(engine, batch)
+
+    run = unskew.train(tiny, method=Keeps, model="cnn", ema=0.5, **QUICK)
+    average = kept[0]
+    for step, weights_ in enumerate(kept[1:], 1):
+        decay = min(0.5, (1 + step) / (10 + step))
+        average = decay * average + (1 - decay) * weights_
+    assert torch.allclose(next(run.model.parameters()), average, atol=1e-6)
+    assert all(p.requires_grad for p in run.model.parameters()), "it can be trained further"
 
 
 class TurnsNaN(ERM):
@@ -138,14 +157,46 @@ def test_compiled_training_agrees_with_eager(tiny):
 
 
 def test_a_dataset_that_stays_on_the_host_gives_the_same_batches():
-    """What a GPU without room does, seen from the CPU: gather first, then augment the rows in order."""
-    from unskew.engine.augment import batch_of
-
+    """What a GPU without room does: rows are gathered on the host, and augmented in their order on the device."""
     data = tiny_data()
     index, draws = torch.tensor([7, 3, 3, 40]), torch.rand(4, 5)
-    there = batch_of(data.pixels, index, "crop-flip", draws)
+    there = batch_of(*Store(data, torch.device("cpu")).rows(index, index), "crop-flip", draws)
+    meta = Store(data, torch.device("meta"))
+    meta.pixels = data.pixels  # stayed behind
+    pixels, rows = meta.rows(index.to("meta"), index)
+    assert (pixels.device.type, pixels.shape, rows.shape) == ("meta", (4, 16, 16, 3), (4,))
     here = batch_of(data.pixels[index], torch.arange(4), "crop-flip", draws)
     assert torch.equal(there, here)
+
+
+def test_bfloat16_gives_every_weight_a_gradient(tiny):
+    """The pass without gradient that feeds h must not leave its casts to the pass that learns."""
+    missing: list[str] = []
+
+    class Looks(LMix):
+        def train_step(self, engine, batch: Batch) -> Loss:
+            loss, metrics = engine.forward(batch)
+            engine.backward(loss)
+            missing.extend(name for name, p in self.named_parameters() if p.grad is None)
+            engine.step()
+            return loss, metrics
+
+    unskew.train(tiny, unskew.identify(tiny, "oracle"), Looks, model="cnn", precision="bfloat16", **QUICK)
+    assert missing == []
+
+
+def test_another_partition_of_the_same_size_is_another_run(tiny, tmp_path):
+    one, two = (unskew.identify(tiny, "random", seed=seed) for seed in (0, 1))
+    unskew.train(tiny, one, "smix", model=TinyBackbone(), out=tmp_path, **QUICK)
+    with pytest.raises(UnskewError, match="of another run: partition"):
+        unskew.train(tiny, two, "smix", model=TinyBackbone(), out=tmp_path, resume=True, **QUICK)
+
+
+def test_scoring_leaves_the_model_where_it_was(tiny):
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 3))
+    before = [p.device for p in model.parameters()]
+    unskew.evaluate(model, tiny)
+    assert [p.device for p in model.parameters()] == before
 
 
 def test_a_checkpoint_of_another_run_is_refused(tiny, tmp_path):

@@ -39,6 +39,13 @@ def test_replacement_draws_from_a_small_pool():
     assert plan.steps == 4
 
 
+def test_without_replacement_a_small_pool_is_gone_through_in_turn():
+    plan = make_plan(one(Stream(torch.tensor([5, 7, 9])), samples=12), 6, seed=0, epoch=0)
+    drawn = plan.streams["x"].index.flatten()
+    assert torch.bincount(drawn, minlength=10)[[5, 7, 9]].tolist() == [4, 4, 4]
+    assert all(sorted(turn.tolist()) == [5, 7, 9] for turn in drawn.reshape(4, 3))
+
+
 def test_a_shuffled_stream_is_the_same_batch_augmented_alike():
     streams = Streams({"x1": Stream(POOL), "x2": Stream(shuffle_of="x1")}, samples=30)
     plan = make_plan(streams, 10, seed=0, epoch=0)

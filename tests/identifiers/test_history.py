@@ -3,6 +3,7 @@ import torch
 
 import unskew
 from unskew.data.dataset import Dataset
+from unskew.data.partition_file import load_partition
 from unskew.errors import UnskewError
 from unskew.identifiers.history import PredictionHistory
 from unskew.testing import TinyBackbone
@@ -56,6 +57,21 @@ def test_recording_in_pieces_and_in_any_order_is_the_same():
         pieces.record(torch.tensor(index), answers[index])
     whole.end_epoch(), pieces.end_epoch()  # type: ignore[func-returns-value]
     assert torch.equal(whole.predictions[0], pieces.predictions[0])
+
+
+def test_samples_that_were_not_looked_at_are_neither_right_nor_mistaken(tmp_path):
+    history = PredictionHistory(torch.tensor([0, 0, 0, 1, 1, 1, 1, 1]), class_names=["a", "b"])
+    for _ in range(3):
+        history.record(torch.arange(7), torch.tensor([1, 1, 1, 1, 1, 1, 0]))  # the last one is left out
+        history.end_epoch()
+    partition = history.partition()
+    assert partition.times_right.tolist() == [0, 0, 0, 3, 3, 3, 0, 0]
+    assert partition.usual_wrong_class.tolist() == [1, 1, 1, -1, -1, -1, 0, -1]
+    partition.save(tmp_path / "partition.csv")
+    images = torch.zeros(8, 3, 8, 8, dtype=torch.uint8)
+    data = Dataset(images, partition.labels, partition.ids, partition.class_names)
+    again = load_partition(tmp_path / "partition.csv", data)
+    assert torch.equal(again.predictions, partition.predictions)
 
 
 def test_conflicting_is_never_once_right():
@@ -153,6 +169,27 @@ def test_oracle_and_random(tiny):
     assert int(coin.conflicting.sum()) == len(tiny) // 2
     assert torch.equal(coin.conflicting, again.conflicting)
     assert not torch.equal(coin.conflicting, unskew.identify(tiny, "random", seed=2).conflicting)
+
+
+def test_resuming_takes_a_finished_partition_only_if_it_was_this_one(tiny, tmp_path):
+    options = {"model": TinyBackbone(), "device": "cpu", "epochs": 2, "out": tmp_path}
+    first = unskew.identify(tiny, **options)
+    again = unskew.identify(tiny, resume=True, **options)
+    assert torch.equal(first.predictions, again.predictions)
+    with pytest.raises(UnskewError, match="made by another stage 1"):
+        unskew.identify(tiny, "sp", resume=True, **options)
+    with pytest.raises(UnskewError, match="made by another stage 1"):
+        unskew.identify(tiny, resume=True, **{**options, "epochs": 3})
+    assert unskew.identify(tiny, "oracle", resume=True, out=tmp_path).how == "oracle"
+
+
+def test_a_refused_continuation_changes_nothing(tiny, tmp_path):
+    options = {"model": TinyBackbone(), "device": "cpu", "epochs": 1, "out": tmp_path}
+    unskew.train(tiny, identify={"name": "ph", "epochs": 2}, **options)
+    before = (tmp_path / "partition.csv").read_bytes()
+    with pytest.raises(UnskewError, match="of another run"):
+        unskew.train(tiny, identify="oracle", resume=True, **options)
+    assert (tmp_path / "partition.csv").read_bytes() == before
 
 
 def test_an_unknown_identifier_suggests_another(tiny):

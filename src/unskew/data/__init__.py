@@ -13,7 +13,7 @@ from unskew.data.listing import Listing
 from unskew.data.splits import HELD_OUT, SHARE, Splits, parts, refuse_single_images, split_name
 from unskew.errors import UnskewError
 
-__all__ = ["Dataset", "Splits", "load", "load_splits", "splits_in"]
+__all__ = ["Dataset", "Splits", "load", "load_splits"]
 
 
 def load(
@@ -78,11 +78,6 @@ def load_splits(
     val = data.subset(_rows(part, "val")) if "val" in part else None
     test = data.subset(_rows(part, HELD_OUT if held_out else "test"))
     return Splits(data.subset(_rows(part, "train")), val, test, data.notes)
-
-
-def splits_in(source, data_dir: str | Path | None = None) -> list[str]:
-    """Which of train, val and test the source has; none where it is one undivided set."""
-    return _splits_of(sources.read(source, data_dir, True, None))
 
 
 def _splits_of(listing: Listing) -> list[str]:

@@ -34,6 +34,8 @@ class Partition:
         Of the data it was made for.
     notes : sequence of str
         What a reader should know, such as a conflicting part that had to be widened.
+    made_by : str
+        A digest of everything that stage 1 was told, where it was trained.
     """
 
     conflicting: Tensor
@@ -47,6 +49,7 @@ class Partition:
     bias: Tensor | None = None
     fingerprint: str = ""
     notes: Sequence[str] = field(default=())
+    made_by: str = ""
 
     @classmethod
     def of(cls, data: Dataset, conflicting: Tensor, score: Tensor, how: str, **more) -> "Partition":
@@ -73,7 +76,8 @@ class Partition:
         if self.predictions is None:
             return None
         counts = torch.zeros(len(self), len(self.class_names), dtype=torch.int16)
-        counts.scatter_add_(1, self.predictions.long(), torch.ones_like(self.predictions, dtype=torch.int16))
+        seen = self.predictions >= 0  # −1: a sample that was not looked at in that epoch
+        counts.scatter_add_(1, self.predictions.long().clamp(min=0), seen.to(torch.int16))
         counts.scatter_(1, self.labels[:, None], 0)
         most, which = counts.max(1)
         return torch.where(most > 0, which, -1)
@@ -107,7 +111,7 @@ class Partition:
 
         # Class indices may differ between the two; names do not.
         known = {name: i for i, name in enumerate(data.class_names)}
-        renumber = torch.tensor([known.get(name, -1) for name in self.class_names], dtype=torch.int16)
+        renumber = torch.tensor([*(known.get(name, -1) for name in self.class_names), -1], dtype=torch.int16)
         predictions = None if self.predictions is None else renumber[self.predictions[order].long()]
         return replace(
             self,

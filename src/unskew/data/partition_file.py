@@ -35,7 +35,7 @@ def save_partition(partition: Partition, path: str | Path) -> None:
     table.writerow(columns)
     table.writerows(zip(*columns.values()))
     extra: dict[str, Any] = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
-    extra |= {"how": np.array(partition.how), "fingerprint": np.array(partition.fingerprint)}
+    extra |= {"how": np.array(partition.how), "made_by": np.array(partition.made_by)}
     extra["notes"] = np.array(list(partition.notes), str)
     for name in ("predictions", "weight"):
         values = getattr(partition, name)
@@ -92,8 +92,9 @@ def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
                 return {}
             order = np.array([row[name] for name in ids], np.int64)
             known = {name: i for i, name in enumerate(names)}
-            renumber = np.array([known.get(name, -1) for name in file["class_names"].tolist()], np.int16)
+            renumber = np.array([*(known.get(name, -1) for name in file["class_names"].tolist()), -1], np.int16)
             extra: dict = {"how": str(file["how"]), "notes": tuple(file["notes"].tolist())}
+            extra["made_by"] = str(file["made_by"])
             if "predictions" in file:
                 extra["predictions"] = torch.from_numpy(renumber[file["predictions"][order]])
             if "weight" in file:

@@ -16,10 +16,10 @@ from unskew.data.dataset import Dataset
 from unskew.engine.augment import batch_of
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
-from unskew.engine.inference import logits_of, pick_device
+from unskew.engine.inference import logits_of, pick_device, uses_bf16
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.optim import lr_factor, make_optimizer, set_lr
-from unskew.engine.processes import make_fabric, rank_rows
+from unskew.engine.processes import agree, fast_kernels, make_fabric, rank_rows, wait
 from unskew.engine.progress import Clock, Listener
 from unskew.engine.random import derive
 from unskew.engine.settings import FREE, Settings
@@ -65,6 +65,7 @@ class Engine:
         self.identity |= {name: value for name, value in asdict(settings).items() if name not in FREE}
         self.resume = resume
         self.device = pick_device(settings.device)
+        self.identity["precision"] = "bfloat16" if uses_bf16(self.device, settings.precision) else "float32"
         self.fabric = make_fabric(self.device, settings.precision)
         self.device = self.fabric.device
         self.listeners = listeners if self.fabric.is_global_zero else ()
@@ -119,7 +120,7 @@ class Engine:
 
     def fit(self, make_method: Callable[[], Method]) -> Method:
         """Build the method under the seed, and train it; returns it with ``model`` ready to use."""
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []), fast_kernels():
             try:
                 return self._fit(make_method)
             except torch.OutOfMemoryError as error:
@@ -146,8 +147,10 @@ class Engine:
         self.batch, self.steps = batch_and_steps(self.streams, self.settings.resolved_batch_size)
         if self.batch % self.fabric.world_size:
             raise UnskewError(f"batch size {self.batch} cannot be shared evenly by {self.fabric.world_size} processes.")
-        if self.resume and self.checkpoint is not None and self.checkpoint.exists():
-            self._restore(self.checkpoint)
+        checkpoint = self.checkpoint
+        if self.resume and checkpoint is not None and agree(checkpoint.exists):
+            self._restore(checkpoint)
+            wait()
         else:
             self._save()
         for listener in self.listeners:
@@ -155,7 +158,7 @@ class Engine:
         while self.epoch < self.epochs and not self._stopped:
             self._epoch(method)
         if self.average is not None:
-            method.model = self.average.model
+            method.model = self.average.model.requires_grad_(True)
         return method
 
     @property
@@ -170,14 +173,15 @@ class Engine:
         started = time.perf_counter()
         torch.manual_seed(derive(self.settings.seed, "layers", self.epoch, self.fabric.global_rank))
         plan = make_plan(self.streams, self.settings.resolved_batch_size, self.settings.seed, self.epoch)
-        draws = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        on_host = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        draws = {name: drawn.to(self.device) for name, drawn in on_host.items()}
         noise = plan.noise.to(self.device)
         method.train()
         total: dict[str, Tensor] = {}
         broken = torch.full((), -1, device=self.device, dtype=torch.int64)
         for step in range(self.steps):
             set_lr(self.raw_optimizer, lr_factor(self.settings, (self.epoch * self.steps + step) / self._all_steps))
-            batch = self._batch(draws, noise, step)
+            batch = self._batch(draws, on_host, noise, step)
             loss, metrics = out = method.train_step(self, batch)
             method.after_step(self, batch, out)
             if self.average is not None:
@@ -222,16 +226,16 @@ class Engine:
         return self.epochs * self.steps
 
     def _share(self, draws: Draws) -> Draws:
-        """This process's rows of every batch, on the device."""
+        """This process's rows of every batch."""
         each = self.batch // self.fabric.world_size
         mine = slice(self.fabric.global_rank * each, (self.fabric.global_rank + 1) * each)
-        return Draws(*(t[:, mine].to(self.device) for t in (draws.index, draws.augment, draws.noise)))
+        return Draws(*(t[:, mine] for t in (draws.index, draws.augment, draws.noise)))
 
-    def _batch(self, draws: dict[str, Draws], noise: Tensor, step: int) -> Batch:
+    def _batch(self, draws: dict[str, Draws], on_host: dict[str, Draws], noise: Tensor, step: int) -> Batch:
         streams = {}
         for name, drawn in draws.items():
             index = drawn.index[step]
-            pixels, rows = self.store.rows(index)
+            pixels, rows = self.store.rows(index, on_host[name].index[step])
             x = batch_of(pixels, rows, self.settings.augment or "none", drawn.augment[step])
             streams[name] = Samples(x, self.store.labels[index], index, drawn.noise[step])
         return Batch(streams, noise[step])

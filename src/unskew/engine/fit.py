@@ -1,5 +1,7 @@
 """From options to a trained method: what stage 1 and stage 2 do alike."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ from unskew.engine.engine import Engine
 from unskew.engine.method import Method
 from unskew.engine.progress import Listener
 from unskew.engine.recipes import recipe
-from unskew.engine.settings import Settings
+from unskew.engine.settings import FREE, Settings
 from unskew.errors import UnskewError
 from unskew.models.factory import ModelFactory, model_factory
 from unskew.options import build, split
@@ -28,6 +30,15 @@ class Job:
     config: Any
     settings: Settings
     make_model: ModelFactory
+
+    def identity(self) -> dict[str, Any]:
+        """What makes it this training and no other, but for the settings."""
+        return {"method": self.name, **asdict(self.config), "network": self.make_model.describe()}
+
+    def digest(self, data: Dataset) -> str:
+        settings = {key: value for key, value in asdict(self.settings).items() if key not in FREE}
+        text = json.dumps([data.fingerprint, self.identity(), settings], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
         """Options and settings side by side, as they can be given again."""
@@ -62,9 +73,9 @@ def fit(
     resume: bool = False,
     listeners: Sequence[Listener] = (),
 ) -> tuple[Method, Engine]:
-    identity = {"method": job.name, **asdict(job.config), "network": job.make_model.describe()}
+    identity = job.identity()
     if partition is not None:
-        identity["conflicting"] = int(partition.conflicting.sum())
+        identity["partition"] = hashlib.sha256(partition.conflicting.numpy().tobytes()).hexdigest()[:16]
     engine = Engine(data, job.settings, identity, checkpoint, resume, listeners)
     method = engine.fit(lambda: job.method(data, partition, job.make_model, job.config))
     return method, engine

@@ -1,7 +1,6 @@
 """A model's outputs on a whole data set: large batches, no gradients, no augmentation."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +17,11 @@ def default_batch(size: int, device: torch.device) -> int:
     return max(pixels // size**2, 8)
 
 
-def bf16_autocast(device: torch.device, wanted: str = "auto"):
-    """bfloat16 autocast where the device has it, unless float32 is asked for."""
-    has = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    if wanted == "bfloat16" or (wanted == "auto" and has):
-        return torch.autocast(device.type, torch.bfloat16)
-    return nullcontext()
+def uses_bf16(device: torch.device, precision: str) -> bool:
+    """``auto`` is bfloat16 where the device has it in hardware."""
+    if precision == "auto":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return precision == "bfloat16"
 
 
 def pick_device(name: str) -> torch.device:
@@ -48,14 +46,14 @@ def pick_device(name: str) -> torch.device:
 
 @torch.inference_mode()
 def logits_of(
-    model: nn.Module, pixels: Tensor, device: torch.device, rows: range, precision: str = "auto"
+    model: nn.Module, pixels: Tensor, device: torch.device, rows: range, precision: str
 ) -> Iterator[tuple[slice, Tensor]]:
     """Float32 logits of ``pixels[rows]``, batch by batch, on the device; the model is left in its mode."""
     batch = default_batch(pixels.shape[1], device)
     was_training = model.training
     model.eval()
     try:
-        with bf16_autocast(device, precision):
+        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(device, precision)):
             for start in range(rows.start, rows.stop, batch):
                 part = slice(start, min(start + batch, rows.stop))
                 chunk = pixels[part].to(device, non_blocking=True)
@@ -66,8 +64,12 @@ def logits_of(
 
 
 def predict_logits(model: nn.Module, data: Dataset, device: str = "auto") -> Tensor:
-    """N × classes, on the CPU."""
+    """N × classes, on the CPU, in float32; the model is left where it was."""
     where = pick_device(device)
-    model = model.to(where)
-    parts = [logits.cpu() for _, logits in logits_of(model, data.pixels, where, range(len(data)))]
-    return torch.cat(parts)
+    home = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), where)
+    model.to(where)
+    try:
+        rows = range(len(data))
+        return torch.cat([logits.cpu() for _, logits in logits_of(model, data.pixels, where, rows, "float32")])
+    finally:
+        model.to(home)

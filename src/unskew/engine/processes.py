@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+
+from unskew.engine.inference import uses_bf16
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -20,11 +24,7 @@ def make_fabric(device: torch.device, precision: str) -> Fabric:
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)  # it announces what was asked for
-    if device.type == "cuda":
-        torch.backends.cudnn.benchmark = True
-        torch.set_float32_matmul_precision("high")
-    bf16 = precision == "bfloat16" or (precision == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported())
-    kind = "bf16-mixed" if bf16 else "32-true"
+    kind = "bf16-mixed" if uses_bf16(device, precision) else "32-true"
     local, world = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), int(os.environ.get("WORLD_SIZE", 1))
     if world == 1:
         devices = [device.index or 0] if device.type == "cuda" else 1
@@ -49,6 +49,44 @@ def rank_rows(samples: int, fabric: Fabric) -> Share:
     each = -(-samples // fabric.world_size)
     start = min(fabric.global_rank * each, samples)
     return Share(range(start, min(start + each, samples)), each)
+
+
+@contextmanager
+def fast_kernels() -> Iterator[None]:
+    """The quickest convolutions, and TF32 for what is left in float32; the caller's choice comes back."""
+    benchmark, matmul = torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision()
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = benchmark
+        torch.set_float32_matmul_precision(matmul)
+
+
+def agree(decide: Callable[[], bool]) -> bool:
+    """The first process decides, before anything moves, and the others follow."""
+    if not _grouped():
+        return decide()
+    answer = [decide() if is_main() else None]
+    torch.distributed.broadcast_object_list(answer, src=0)
+    return bool(answer[0])
+
+
+def wait() -> None:
+    """Until every process is here: what the first one wrote is then there for all."""
+    if _grouped():
+        torch.distributed.barrier()
+
+
+def _grouped() -> bool:
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        return False
+    if not torch.distributed.is_initialized():
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+        torch.distributed.init_process_group()
+    return True
 
 
 def is_main() -> bool:

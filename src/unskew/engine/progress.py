@@ -30,7 +30,6 @@ class Screen:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._header: list[str] = []
-        self._steps, self._last = steps, 0.0
         going_on = f", going on after epoch {done}" if done else ""
         self.console.print(f"{stage}: {epochs} epochs of {steps} steps{going_on}")
         if self.console.is_terminal:

@@ -18,12 +18,14 @@ class Store:
         if device.type != "cpu" and _fits(self.pixels, device):
             self.pixels = self.pixels.contiguous().to(device)
 
-    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """The images to gather from, and the rows in them that ``index`` means."""
+    def rows(self, index: Tensor, on_host: Tensor) -> tuple[Tensor, Tensor]:
+        """The images to gather from, and the rows in them that ``index`` (the same on the host) means."""
         if self.pixels.device == index.device:
             return self.pixels, index
-        chosen = self.pixels[index.to(self.pixels.device)].to(self.device, non_blocking=True)
-        return chosen, torch.arange(len(index), device=self.device)
+        chosen = self.pixels[on_host]
+        if self.device.type == "cuda":
+            chosen = chosen.pin_memory()
+        return chosen.to(self.device, non_blocking=True), torch.arange(len(index), device=self.device)
 
 
 def _fits(pixels: Tensor, device: torch.device) -> bool:

@@ -18,7 +18,7 @@ class Stream:
     pool : int64 tensor
         The indices to draw from.
     replace : bool
-        Draw with replacement; otherwise each epoch is a fresh permutation of the pool.
+        Draw with replacement; otherwise each epoch is a fresh permutation of the pool, or several.
     shuffle_of : str, optional
         Instead of a pool: the samples of another stream's batch, in another order, augmented alike.
     noise : int
@@ -52,6 +52,9 @@ class Draws:
     index: Tensor
     augment: Tensor
     noise: Tensor
+
+    def to(self, device: torch.device) -> "Draws":
+        return Draws(*(numbers.to(device) for numbers in (self.index, self.augment, self.noise)))
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,10 @@ def make_plan(streams: Streams, batch_size: int, seed: int, epoch: int) -> Plan:
 def _draw(stream: Stream, name: str, count: int, parts: int, seed: int, epoch: int) -> Tensor:
     pool = stream.pool
     assert pool is not None
-    if stream.replace or count > len(pool):
-        picks = torch.randint(len(pool), (count,), generator=generator(seed, "draw", name, epoch))
-    else:
-        whole, part = divmod(epoch, parts)
-        order = torch.randperm(len(pool), generator=generator(seed, "order", name, whole))
-        picks = order[part * count : (part + 1) * count]
-    return pool[picks]
+    if stream.replace:
+        return pool[torch.randint(len(pool), (count,), generator=generator(seed, "draw", name, epoch))]
+    whole, part = divmod(epoch, parts)
+    random = generator(seed, "order", name, whole)
+    times = -(-(part + 1) * count // len(pool))  # a pool too small for the epoch is gone through several times
+    order = torch.cat([torch.randperm(len(pool), generator=random) for _ in range(times)])
+    return pool[order[part * count : (part + 1) * count]]

@@ -1,6 +1,7 @@
 """Stage 1: find the samples that break the shortcut, without being told what it is."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from unskew.data.partition import Partition
 from unskew.data.partition_file import load_partition
 from unskew.engine.fit import Job, decide, fit
 from unskew.engine.method import Method
-from unskew.engine.processes import is_main
+from unskew.engine.processes import agree, is_main, wait
 from unskew.engine.progress import Listener, listeners_for
 from unskew.errors import UnskewError, nearest
 from unskew.identifiers.given import coin, oracle
@@ -63,26 +64,38 @@ def identify(
     True
     """
     out = Path(out) if out is not None else None
-    if resume and out is not None and (out / PARTITION).exists():
-        return load_partition(out / PARTITION, data)
-    partition = _identify(data, str(how), model, out, resume, (*listeners_for(progress), *listeners), options)
+    job = stage1_of(data, {"name": str(how), **options}, model)
+    if job is None:
+        partition = _given(data, str(how), int(options.get("seed") or 0))
+    elif resume and out is not None and agree(lambda: (out / PARTITION).exists()):
+        return _finished(out / PARTITION, data, job)
+    else:
+        checkpoint = out / CHECKPOINT if out is not None else None
+        method, _ = fit(job, data, None, checkpoint, resume, (*listeners_for(progress), *listeners))
+        assert isinstance(method, PH | SP)
+        partition = replace(method.result(), made_by=job.digest(data))
     if out is not None and is_main():
         partition.save(out / PARTITION)
         (out / CHECKPOINT).unlink(missing_ok=True)
+    wait()
     return partition
 
 
-def _identify(data, how, model, out, resume, listeners, options) -> Partition:
-    job = stage1_of(data, {"name": how, **options}, model)
-    if job is not None:
-        method, _ = fit(job, data, None, out / CHECKPOINT if out else None, resume, listeners)
-        assert isinstance(method, PH | SP)
-        return method.result()
+def _given(data: Dataset, how: str, seed: int) -> Partition:
     if how == "oracle":
         return oracle(data)
-    if how == "random":
-        return coin(data, int(options.get("seed") or 0))
-    return load_partition(how, data)
+    return coin(data, seed) if how == "random" else load_partition(how, data)
+
+
+def _finished(path: Path, data: Dataset, job: Job) -> Partition:
+    """The partition of a stage 1 that had ended, if it was this one."""
+    partition = load_partition(path, data)
+    if partition.made_by != job.digest(data):
+        raise UnskewError(
+            f"{path} was made by another stage 1 than this {job.name}: continue with the options it was started with, "
+            "or leave out --resume."
+        )
+    return partition
 
 
 def stage1_of(data: Dataset, stage1: Mapping[str, Any], model: str | nn.Module | None = None) -> Job | None:

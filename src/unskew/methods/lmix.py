@@ -32,7 +32,7 @@ class LMix(Method):
         reverse_reg: bool = option(False, "let h ascend Reg too, as the paper's equation says literally")
         feature_bn: Literal["train", "eval"] = option("train", "BatchNorm in the pass that makes h's features")
         mixer_lr: float | None = option(None, "learning rate of h; by default the others'", above=0)
-        floor: float = option(0.1, "added to h's softplus: the least α and β", above=0)
+        floor: float = option(0.1, "added to h's softplus: the least α and β", least=0.1)
         pairing: Pairing = option("aligned+conflicting", "which subsets are mixed")
         with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
@@ -68,9 +68,9 @@ class LMix(Method):
 
     @torch.no_grad()
     def _features(self, images: Tensor) -> Tensor:
-        if self.config.feature_bn == "train":
-            return self.model.features(images)
-        self.model.eval()
+        self.model.train(self.config.feature_bn == "train")
         features = self.model.features(images)
         self.model.train()
+        # Before torch 2.11 autocast would hand these casts, which know no gradient, to the next pass.
+        torch.clear_autocast_cache()
         return features

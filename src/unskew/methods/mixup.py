@@ -16,7 +16,7 @@ class Mixup(Method):
 
     @dataclass(frozen=True)
     class Config:
-        mix_alpha: float = option(1.0, "λ ~ Beta(a, a)", above=0)
+        mix_alpha: float = option(1.0, "λ ~ Beta(a, a)", least=0.1)
 
     config: Config
 

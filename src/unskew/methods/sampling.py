@@ -57,7 +57,7 @@ def sample_gamma(concentration: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def sample_beta(alpha: Tensor, beta: Tensor, uniforms: Tensor) -> Tensor:
-    """λ ~ Beta(α, β), differentiable in α and β.
+    """λ ~ Beta(α, β), differentiable in α and β, which must be at least .1: below, float32 cannot hold the samples.
 
     Parameters
     ----------

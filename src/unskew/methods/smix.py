@@ -23,8 +23,8 @@ class SMix(Method):
 
     @dataclass(frozen=True)
     class Config:
-        beta_a: float = option(1.0, "α of λ ~ Beta(α, β); λ weighs the aligned sample", above=0)
-        beta_b: float = option(1.0, "β", above=0)
+        beta_a: float = option(1.0, "α of λ ~ Beta(α, β); λ weighs the aligned sample", least=0.1)
+        beta_b: float = option(1.0, "β", least=0.1)
         zeta: float = option(10.0, "ζ, weight of the mix; 0 is weighted ERM", least=0)
         gamma: float | None = option(
             None, "γ, weight of the conflicting part; by default the aligned share", least=0, most=1

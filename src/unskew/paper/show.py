@@ -7,8 +7,6 @@ from typing import Any
 
 from unskew.paper.tables import Row, Table
 
-Lines = Mapping[str, Mapping[str, Any]]
-
 
 def cells(table: Table, lines: Sequence[Mapping[str, Any]], scale: str = "full") -> list[dict[str, Any]]:
     """One object for each row and ratio that has results, or a figure in the paper."""

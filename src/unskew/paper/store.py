@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from unskew.results import strict
+
 FILE = "paper.jsonl"
 
 
 def add_line(path: Path, line: dict[str, Any]) -> None:
     """Append under a lock, on a line of its own even if the last writer died in the middle of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(line, ensure_ascii=False)
+    text = json.dumps(strict(line), ensure_ascii=False)
     with open(path, "ab+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = file.seek(0, os.SEEK_END)

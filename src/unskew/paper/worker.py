@@ -9,6 +9,8 @@ import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.data.partition_file import load_partition
+from unskew.engine.inference import pick_device
+from unskew.engine.processes import device_name
 from unskew.errors import UnskewError
 from unskew.paper.spec import Spec
 from unskew.paper.store import FILE, add_line
@@ -24,7 +26,7 @@ def work(spec: Spec, results: Path, device: str, data_dir: str | None) -> None:
     partition = partition_of(spec, train, results, device)
     if spec.method is None:
         assert partition is not None
-        line = stage1_line(spec, train, partition, results)
+        line = stage1_line(spec, train, partition, results, device)
     else:
         options = {**spec.options, **(TINY if spec.scale == "tiny" else {})}
         run = unskew.train(
@@ -76,7 +78,7 @@ def partition_of(spec: Spec, train: Dataset, results: Path, device: str) -> Part
     )  # fmt: skip
 
 
-def stage1_line(spec: Spec, train: Dataset, partition: Partition, results: Path) -> dict[str, Any]:
+def stage1_line(spec: Spec, train: Dataset, partition: Partition, results: Path, device: str) -> dict[str, Any]:
     rows = MetricsFile(folder_of(spec, results) / "metrics.csv").rows.values()
     return {
         "dataset": train.name,
@@ -88,7 +90,7 @@ def stage1_line(spec: Spec, train: Dataset, partition: Partition, results: Path)
         "metrics": [dict(row) for row in rows],
         "histogram": _histogram(train, partition),
         "versions": versions(),
-        "device": device_of(),
+        "device": device_name(pick_device(device)),
     }
 
 
@@ -100,15 +102,6 @@ def _histogram(train: Dataset, partition: Partition) -> dict[str, list[int]] | N
     bins = partition.predictions.shape[1] + 1
     parts = {"aligned": train.aligned, "conflicting": ~train.aligned}
     return {name: right[inside].bincount(minlength=bins).tolist() for name, inside in parts.items()}
-
-
-def device_of() -> str:
-    import torch
-
-    from unskew.engine.inference import pick_device
-    from unskew.engine.processes import device_name
-
-    return device_name(torch.device(pick_device("auto")))
 
 
 def main() -> None:
