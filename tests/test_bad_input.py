@@ -307,9 +307,9 @@ def test_the_run_folder_is_a_file_or_was_edited(refused, trained):
         (["--identify", "sp", "--identify.gamma", "7"], "gamma must be at most 1"),
         (["--method.mixer_lr", "-1"], "mixer_lr must be above 0"),
         (["--method.target", "5"], "target must be at most 1"),
-        (["--method", "smix", "--method.beta_a", "-1"], "beta_a must be above 0"),
+        (["--method", "smix", "--method.beta_a", "-1"], "beta_a must be at least 0.1"),
         (["--method", "smix", "--method.zeta", "-1"], "zeta must be at least 0"),
-        (["--method", "mixup", "--method.mix_alpha", "0"], "mix_alpha must be above 0"),
+        (["--method", "mixup", "--method.mix_alpha", "0"], "mix_alpha must be at least 0.1"),
     ],
 )
 def test_values_out_of_range(refused, options, told):

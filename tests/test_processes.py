@@ -86,17 +86,17 @@ import torch
 import unskew
 from unskew.testing import TinyBackbone, tiny_data
 
-out, lr, method = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+out, lr, resume = sys.argv[1], float(sys.argv[2]), sys.argv[3] == "resume"
 torch.manual_seed(0)
 backbone = TinyBackbone()
 data = tiny_data(samples=90)
-options = {"model": backbone, "device": "cpu", "batch_size": 16, "lr": lr, "seed": 1}
+options = {"model": backbone, "device": "cpu", "batch_size": 16, "lr": lr, "seed": 1, "resume": resume}
 partition = unskew.identify(data, out=out, epochs=3, **options)
-run = unskew.train(data, partition, method, test=data, out=out, epochs=2, **options)
+run = unskew.train(data, partition, "lmix", test=data, out=out, epochs=2, **options)
 """
 
 
-def together(folder: Path, environment: dict, processes: int, lr: float, method: str = "lmix") -> Path:
+def together(folder: Path, environment: dict, processes: int, lr: float, resume: bool = False) -> Path:
     script, out = folder / "train.py", folder / f"out{processes}"
     script.write_text(TOGETHER)
     with socket.socket() as free:
@@ -104,7 +104,7 @@ def together(folder: Path, environment: dict, processes: int, lr: float, method:
         port = free.getsockname()[1]
     start = ["-m", "torch.distributed.run", f"--nproc_per_node={processes}", "--master_addr=127.0.0.1",
              f"--master_port={port}"] if processes > 1 else []  # fmt: skip
-    arguments = [sys.executable, *start, str(script), str(out), str(lr), method]
+    arguments = [sys.executable, *start, str(script), str(out), str(lr), "resume" if resume else "afresh"]
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return out
@@ -130,3 +130,6 @@ def test_two_processes_train_what_one_does(tmp_path, environment):
     one, two = (load_file(together(tmp_path, environment, n, lr=1e-3) / "model.safetensors") for n in (1, 2))
     for name in one:
         assert torch.allclose(one[name], two[name], atol=2e-4), name
+    (tmp_path / "out2" / "model.safetensors").unlink()
+    again = load_file(together(tmp_path, environment, 2, lr=1e-3, resume=True) / "model.safetensors")
+    assert all(torch.equal(again[name], two[name]) for name in two), "both go on from the end, and agree on it"
