@@ -160,20 +160,21 @@ def test_a_run_that_cannot_be_done_is_told_and_does_not_stop_the_rest(tmp_path):
     assert "lr must be above 0" in outcome.failed[0][1]
 
 
-@pytest.mark.parametrize("name", ["history-window"])
-def test_the_command_line(tmp_path, name, environment):
+def test_the_command_line(tmp_path, environment):
     command = [sys.executable, "-m", "unskew", "paper"]
     options = ["--scale", "tiny", "--results", str(tmp_path)]
-    run = [*command, "run", name, "--methods", "M=2", "M=5", "--seeds", "1", "--workers", "2", *options]
+    run = [*command, "run", "main", "--ratios", "0.95", "--seeds", "1", "--workers", "2", *options]
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "| M=2 | 95% |" in done.stdout
+    assert "| lmix-paper | 95% |" in done.stdout
     shown = subprocess.run(
-        [*command, "show", name, "--json", *options], env=environment, capture_output=True, text=True
+        [*command, "show", "main", "--json", *options], env=environment, capture_output=True, text=True
     )
     cells = json.loads(shown.stdout)
-    assert [cell["method"] for cell in cells] == ["M=2", "M=5"]
-    assert all(0 <= cell["recall"] <= 1 for cell in cells)
+    ran = [cell for cell in cells if cell["seeds"] == 1]
+    assert [cell["method"] for cell in ran] == ["erm", "smix", "lmix", "smix-paper", "lmix-paper"]
+    assert all(0 < cell["all_mean"] < 100 for cell in ran)
+    assert all(0 <= cell["recall"] <= 1 for cell in ran[1:])
     listed = subprocess.run([*command, "list"], env=environment, capture_output=True, text=True).stdout
     assert all(table in listed for table in TABLES)
     bad = subprocess.run([*command, "run", "mian"], env=environment, capture_output=True, text=True)

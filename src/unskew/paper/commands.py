@@ -51,7 +51,7 @@ def run(
         specs, results, workers=workers or default_workers(device), device=device, data_dir=data_dir,
         say=lambda text: print(text, flush=True),
     )  # fmt: skip
-    show(name, results=results, scale=scale)
+    show(name, results=results, scale=scale, data_dir=data_dir)
     if outcome.failed:
         spec, why = outcome.failed[0]
         raise UnskewError(f"{len(outcome.failed)} runs failed, the first is {spec}: {why.removeprefix('unskew: ')}")
@@ -64,6 +64,7 @@ def show(
     *,
     json: Annotated[bool, Parameter(help="A list of objects instead of Markdown.", negative="")] = False,
     scale: Scale = "full",
+    data_dir: Path | None = None,
     results: Results = Path("results"),
 ) -> None:
     """Print a table from the results that are there, or draw a figure (SVG and PNG)."""
@@ -79,7 +80,7 @@ def show(
     if name in FIGURES and not json:
         from unskew.paper.figures import draw
 
-        print("\n".join(f"written: {path}" for path in draw(table, lines, results / "figures", scale)))
+        print("\n".join(f"written: {path}" for path in draw(table, lines, results / "figures", scale, data_dir)))
         return
     print(to_json.dumps(as_json(table, lines, scale), indent=1) if json else as_markdown(table, lines, scale))
 

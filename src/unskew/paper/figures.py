@@ -11,26 +11,58 @@ from unskew.paper.tables import Table
 Line = Mapping[str, Any]
 
 
-def draw(table: Table, lines: Sequence[Line], folder: Path, scale: str = "full") -> list[Path]:
-    """Draw the figure of the first seed there is."""
+def draw(
+    table: Table, lines: Sequence[Line], folder: Path, scale: str = "full", data_dir: Path | None = None
+) -> list[Path]:
+    """Draw the figure of the first seed there is, or of the data alone."""
+    from matplotlib.figure import Figure
+
+    if not table.rows:
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        _examples(figure, table, scale, data_dir)
+        return _written(figure, table, folder)
     by_key = {line["key"]: line for line in lines if "key" in line}
     specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 100, scale)]
     line = next((by_key[spec.key] for spec in specs if spec.key in by_key), None)
     if line is None:
         raise UnskewError(f"there are no results for {table.name} yet: unskew paper run {table.name}")
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     axes = figure.add_subplot()
     DRAW[table.name](axes, line)
     axes.set_title(f"{line['dataset']}, seed {line['seed']}", fontsize=9)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
+    return _written(figure, table, folder)
+
+
+def _written(figure, table: Table, folder: Path) -> list[Path]:
     paths = [folder / f"{table.name}.{kind}" for kind in ("svg", "png")]
     for path in paths:
         with replacing(path) as temporary:
             figure.savefig(temporary, format=path.suffix[1:], dpi=160, metadata={"Title": table.title})
     return paths
+
+
+def _examples(figure, table: Table, scale: str, data_dir: Path | None, each: int = 2) -> None:
+    """A column for each class: some that follow the shortcut above, some that break it below."""
+    from unskew.paper.spec import Spec
+    from unskew.paper.worker import data_of
+
+    data, _ = data_of(Spec(table.data.format(ratio=table.ratios[0]), None, 0, scale=scale), data_dir)
+    if data.aligned is None:
+        raise UnskewError(f"{data.name} does not say which of its samples conflict.")
+    grid = figure.subplots(2 * each, data.num_classes, squeeze=False)
+    for k, name in enumerate(data.class_names):
+        for half, inside in enumerate((data.aligned, ~data.aligned)):
+            rows = (inside & (data.labels == k)).nonzero().flatten().tolist()
+            for i in range(each):
+                axes = grid[half * each + i, k]
+                axes.set(xticks=[], yticks=[])
+                if i < len(rows):
+                    axes.imshow(data.pixels[rows[i]].numpy())
+        grid[0, k].set_title(name, fontsize=8)
+    grid[0, 0].set_ylabel("aligned", fontsize=8)
+    grid[each, 0].set_ylabel("conflicting", fontsize=8)
 
 
 def _series(line: Line, name: str) -> list[float]:

@@ -164,8 +164,9 @@ CORRELATION = Table(
     "correlation", "Correlation of wrong answers, and of the loss, with the true split under plain ERM", PLAIN, (0.95,)
 )
 HISTOGRAM = Table("histogram", "How often samples were right (ŝ)", (Row("ph", None, identify=PH),), ratios=(0.95,))
+EXAMPLES = Table("examples", "Aligned and conflicting training images of each class; needs no run", (), ratios=(0.95,))
 
 TABLES: Mapping[str, Table] = {
     table.name: table for table in (MAIN, PARTITION, OMEGA, ZETA, MIXING, SMIX_VS_LMIX, UNBIASED, HISTORY_WINDOW)
 }
-FIGURES: Mapping[str, Table] = {table.name: table for table in (LOSSES, CORRELATION, HISTOGRAM)}
+FIGURES: Mapping[str, Table] = {table.name: table for table in (LOSSES, CORRELATION, HISTOGRAM, EXAMPLES)}

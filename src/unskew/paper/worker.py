@@ -36,7 +36,7 @@ def work(spec: Spec, results: Path, device: str, data_dir: str | None) -> None:
     add_line(results / FILE, {**line, "key": spec.key, "spec": spec.to_dict()})
 
 
-def data_of(spec: Spec, data_dir: str | None) -> tuple[Dataset, Dataset]:
+def data_of(spec: Spec, data_dir: str | Path | None) -> tuple[Dataset, Dataset]:
     """The data set; at the tiny scale some hundred digits, which come with the install, in its place."""
     if spec.scale != "tiny":
         splits = unskew.load_splits(spec.data, data_dir)
