@@ -96,7 +96,7 @@ def _built(recipe: Recipe, data_dir: Path | None, labelled: bool) -> Listing:
     found = cifar10.find(data_dir)
     frost = corruptions.frost_source() if "frost" in TYPES[recipe.type] else None
     made = _made(recipe, found, frost)
-    notes = [f"made from {found.where}", *cifar10.about(made, found.where)]
+    notes = [f"made from {found.where.name}", *cifar10.about(made, found.where)]
     if frost is not None:
         notes.append(f"frost: {frost}")
     bias = _all_biases(recipe, made)
