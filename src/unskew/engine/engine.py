@@ -24,7 +24,7 @@ from unskew.engine.progress import Clock, Listener
 from unskew.engine.random import derive
 from unskew.engine.settings import FREE, Settings
 from unskew.engine.store import Store
-from unskew.engine.streams import Draws, Plan, batch_and_steps, make_plan
+from unskew.engine.streams import Draws, batch_and_steps, make_plan
 from unskew.errors import UnskewError
 
 
@@ -194,9 +194,9 @@ class Engine:
                 total[name] = total[name] + value if name in total else value
             for listener in self.listeners:
                 listener.step()
-        self._end_epoch(method, plan, total, broken, started)
+        self._end_epoch(method, total, broken, started)
 
-    def _end_epoch(self, method: Method, plan: Plan, total: dict, broken: Tensor, started: float) -> None:
+    def _end_epoch(self, method: Method, total: dict, broken: Tensor, started: float) -> None:
         norms = torch.stack(torch._foreach_norm(list(method.parameters())))  # pyright: ignore[reportPrivateImportUsage]
         broken = torch.where((broken < 0) & ~torch.isfinite(norms).all(), self.steps - 1, broken)
         first_bad = int(broken)

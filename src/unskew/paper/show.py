@@ -62,7 +62,7 @@ def as_markdown(table: Table, lines: Sequence[Mapping[str, Any]], scale: str = "
             row += [_pm(mean, cell[f"{score}_sd"]), "" if paper is None else f"{paper:g}", difference]
         row += ["" if cell[name] is None else f"{cell[name]:.2f}" for name in ("f1", "precision", "recall")]
         out.append("| " + " | ".join([*row, str(cell["seeds"])]) + " |")
-    out += ["", "Ours: mean ± sd over seeds, last epoch, nothing selected on test. Δ = ours − the paper's."]
+    out += ["", "Ours: mean ± sd over seeds, the weights of the last epoch. Δ = ours − the paper's."]
     out += [table.note] if table.note else []
     compared = list(paired(every))
     if compared:
