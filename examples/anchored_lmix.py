@@ -24,6 +24,7 @@ class AnchoredLMix(LMix):
         tau: float = option(0.3, "τ, weight of the anchor", least=0)
 
     config: Config  # pyright: ignore[reportIncompatibleVariableOverride]
+    recordable = True
 
     def forward(self, batch: unskew.Batch) -> tuple[Tensor, dict[str, Tensor]]:
         x1, x2 = batch["x1"], batch["x2"]

@@ -10,6 +10,7 @@ class Reweighted(unskew.Method):
     """ERM in which the conflicting samples weigh as much as the aligned ones together."""
 
     needs = frozenset({"partition"})
+    recordable = True
     partition: unskew.Partition
     weights: torch.Tensor
 

@@ -74,7 +74,8 @@ def check_method(method: type[Method], *, data: Dataset | None = None, **options
 
     It builds, steps and predicts; its options are a frozen dataclass apart from the settings; a saved state gives
     the same logits; a run killed in the middle of an epoch and resumed ends with the same weights; a step never
-    waits for the host; and two processes with half the batch each have, together, one process's gradient.
+    waits for the host; one that is ``recordable`` leaves nothing in Python; and two processes with half the batch
+    each have, together, one process's gradient.
 
     Parameters
     ----------
@@ -126,9 +127,13 @@ def _check_streams(job: Job, data: Dataset, partition: Partition | None) -> None
 def _check_step(job: Job, data: Dataset, partition: Partition | None) -> None:
     method, engine, batch = _first_batch(job, data, partition)
     before = {name: value.clone() for name, value in method.model.state_dict().items()}
+    where = _whereabouts(method)
     with NoHostSync():
         out = method.train_step(engine, batch)
         method.after_step(engine, batch, out)
+    if vars(job.method).get("recordable", False):
+        moved = [name for name, value in _whereabouts(method).items() if where.get(name) != value]
+        assert not moved, f"recordable, but a step changes {moved} in Python: a replayed one would not"
     loss, metrics = out
     assert loss.ndim == 0, f"the loss must be one number, not {tuple(loss.shape)}"
     assert torch.isfinite(loss), "the loss of a first step is not finite"
@@ -145,6 +150,20 @@ def _check_step(job: Job, data: Dataset, partition: Partition | None) -> None:
     method.eval()
     twin.eval()
     assert torch.equal(twin.model(images), method.model(images)), "state_dict does not hold all of the model"
+
+
+def _whereabouts(method: Method) -> dict[str, Any]:
+    """What a replayed step would leave behind: plain values on the method, and where its tensors are."""
+    found: dict[str, Any] = {}
+    for name, module in method.named_modules():
+        for key, value in vars(module).items():
+            if isinstance(value, int | float | str | list | dict | tuple) and not key.startswith("_"):
+                found[f"{name}.{key}"] = repr(value)
+            elif isinstance(value, Tensor):
+                found[f"{name}.{key}"] = value.data_ptr()
+    for name, value in (*method.named_parameters(), *method.named_buffers()):
+        found[name] = value.data_ptr()
+    return found
 
 
 def _check_resume(job: Job, data: Dataset, partition: Partition | None) -> None:

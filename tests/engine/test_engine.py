@@ -160,10 +160,10 @@ def test_a_dataset_that_stays_on_the_host_gives_the_same_batches():
     """What a GPU without room does: rows are gathered on the host, and augmented in their order on the device."""
     data = tiny_data()
     index, draws = torch.tensor([7, 3, 3, 40]), torch.rand(4, 5)
-    there = batch_of(*Store(data, torch.device("cpu")).rows(index, index), "crop-flip", draws)
+    there = batch_of(*Store(data, torch.device("cpu")).rows(index, lambda: index), "crop-flip", draws)
     meta = Store(data, torch.device("meta"))
     meta.pixels = data.pixels  # stayed behind
-    pixels, rows = meta.rows(index.to("meta"), index)
+    pixels, rows = meta.rows(index.to("meta"), lambda: index)
     assert (pixels.device.type, pixels.shape, rows.shape) == ("meta", (4, 16, 16, 3), (4,))
     here = batch_of(data.pixels[index], torch.arange(4), "crop-flip", draws)
     assert torch.equal(there, here)

@@ -18,13 +18,15 @@ from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
 from unskew.engine.inference import logits_of, pick_device, uses_bf16
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
-from unskew.engine.optim import lr_factor, make_optimizer, set_lr
+from unskew.engine.optim import load_optimizer, lr_factor, make_optimizer, set_lr
 from unskew.engine.processes import agree, fast_kernels, make_fabric, rank_rows, wait
 from unskew.engine.progress import Clock, Listener
 from unskew.engine.random import derive
+from unskew.engine.recording import Replayed, own_stream
 from unskew.engine.settings import FREE, Settings
 from unskew.engine.store import Store
-from unskew.engine.streams import Draws, batch_and_steps, make_plan
+from unskew.engine.streams import Draws, Plan, batch_and_steps, make_plan
+from unskew.engine.tally import Tally
 from unskew.errors import UnskewError
 
 
@@ -120,7 +122,8 @@ class Engine:
 
     def fit(self, make_method: Callable[[], Method]) -> Method:
         """Build the method under the seed, and train it; returns it with ``model`` ready to use."""
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []), fast_kernels():
+        rng = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
+        with rng, fast_kernels(), own_stream(self.device):
             try:
                 return self._fit(make_method)
             except torch.OutOfMemoryError as error:
@@ -147,6 +150,8 @@ class Engine:
         self.batch, self.steps = batch_and_steps(self.streams, self.settings.resolved_batch_size)
         if self.batch % self.fabric.world_size:
             raise UnskewError(f"batch size {self.batch} cannot be shared evenly by {self.fabric.world_size} processes.")
+        self.tally, self.epoch_plan = Tally(self.device), None
+        self._replayed = Replayed(self._one_step, record=self._may_record(method))
         checkpoint = self.checkpoint
         if self.resume and checkpoint is not None and agree(checkpoint.exists):
             self._restore(checkpoint)
@@ -161,6 +166,11 @@ class Engine:
             method.model = self.average.model.requires_grad_(True)
         return method
 
+    def _may_record(self, method: Method) -> bool:
+        """On one GPU that holds the images, if the very class of the method says so: see ``Method.recordable``."""
+        here = self.device.type == "cuda" and self.store.on_device and self.fabric.world_size == 1
+        return here and vars(type(method)).get("recordable", False)
+
     @property
     def stage(self) -> str:
         return str(self.identity.get("method", type(self.method).__name__))
@@ -172,41 +182,37 @@ class Engine:
     def _epoch(self, method: Method) -> None:
         started = time.perf_counter()
         torch.manual_seed(derive(self.settings.seed, "layers", self.epoch, self.fabric.global_rank))
-        plan = make_plan(self.streams, self.settings.resolved_batch_size, self.settings.seed, self.epoch)
-        on_host = {name: self._share(drawn) for name, drawn in plan.streams.items()}
-        draws = {name: drawn.to(self.device) for name, drawn in on_host.items()}
-        noise = plan.noise.to(self.device)
+        self._plan(make_plan(self.streams, self.settings.resolved_batch_size, self.settings.seed, self.epoch))
         method.train()
-        total: dict[str, Tensor] = {}
-        broken = torch.full((), -1, device=self.device, dtype=torch.int64)
+        self.tally.begin()
         for step in range(self.steps):
-            set_lr(self.raw_optimizer, lr_factor(self.settings, (self.epoch * self.steps + step) / self._all_steps))
-            batch = self._batch(draws, on_host, noise, step)
-            loss, metrics = out = method.train_step(self, batch)
-            method.after_step(self, batch, out)
-            if self.average is not None:
-                self.average.update()
-            # Nothing here waits for the device: a loss that is not a number is looked for when the epoch ends.
-            bad = ~torch.isfinite(loss.detach())
-            broken = torch.where(bad & (broken < 0), step, broken)
-            for name, value in {"loss": loss, **metrics}.items():
-                value = value.detach()
-                total[name] = total[name] + value if name in total else value
+            self._step, done = step, (self.epoch * self.steps + step) / self._all_steps
+            set_lr(self.raw_optimizer, lr_factor(self.settings, done))
+            self._replayed()
             for listener in self.listeners:
                 listener.step()
-        self._end_epoch(method, total, broken, started)
+        self._end_epoch(method, started)
 
-    def _end_epoch(self, method: Method, total: dict, broken: Tensor, started: float) -> None:
+    def _one_step(self) -> None:
+        batch = self._batch()
+        out = self.method.train_step(self, batch)
+        self.method.after_step(self, batch, out)
+        if self.average is not None:
+            self.average.update()
+        self.tally.add(*out)
+
+    def _end_epoch(self, method: Method, started: float) -> None:
         norms = torch.stack(torch._foreach_norm(list(method.parameters())))  # pyright: ignore[reportPrivateImportUsage]
-        broken = torch.where((broken < 0) & ~torch.isfinite(norms).all(), self.steps - 1, broken)
-        first_bad = int(broken)
+        first_bad = self.tally.first_broken()
+        if first_bad < 0 and not bool(torch.isfinite(norms).all()):
+            first_bad = self.steps - 1
         if first_bad >= 0:
             kept = f"; the checkpoint of epoch {self.epoch} is kept" if self.checkpoint else ""
             raise UnskewError(
                 f"the loss of {self.stage} turned NaN at epoch {self.epoch + 1}, "
                 f"step {first_bad + 1}: lower its learning rate (now {self.settings.lr:g}){kept}."
             )
-        means = {name: float(value) / self.steps for name, value in total.items()}
+        means = self.tally.means(self.steps)
         seconds = time.perf_counter() - started
         images = self.steps * self.batch * len(self.streams.streams)
         self.training_seconds += seconds
@@ -231,14 +237,26 @@ class Engine:
         mine = slice(self.fabric.global_rank * each, (self.fabric.global_rank + 1) * each)
         return Draws(*(t[:, mine] for t in (draws.index, draws.augment, draws.noise)))
 
-    def _batch(self, draws: dict[str, Draws], on_host: dict[str, Draws], noise: Tensor, step: int) -> Batch:
+    def _plan(self, plan: Plan) -> None:
+        """Put an epoch's random numbers where the steps read them: always the same place."""
+        self._on_host = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        if self.epoch_plan is None:
+            draws = {name: drawn.to(self.device) for name, drawn in self._on_host.items()}
+            self.epoch_plan = Plan(draws, plan.noise.to(self.device), plan.steps)
+            return
+        for name, drawn in self._on_host.items():
+            self.epoch_plan.streams[name].copy_(drawn)
+        self.epoch_plan.noise.copy_(plan.noise)
+
+    def _batch(self) -> Batch:
+        assert self.epoch_plan is not None
         streams = {}
-        for name, drawn in draws.items():
-            index = drawn.index[step]
-            pixels, rows = self.store.rows(index, on_host[name].index[step])
-            x = batch_of(pixels, rows, self.settings.augment or "none", drawn.augment[step])
-            streams[name] = Samples(x, self.store.labels[index], index, drawn.noise[step])
-        return Batch(streams, noise[step])
+        for name, whole in self.epoch_plan.streams.items():
+            drawn = whole.at(self.tally.now)
+            pixels, rows = self.store.rows(drawn.index, lambda name=name: self._on_host[name].index[self._step])
+            x = batch_of(pixels, rows, self.settings.augment or "none", drawn.augment)
+            streams[name] = Samples(x, self.store.labels[drawn.index], drawn.index, drawn.noise)
+        return Batch(streams, self.epoch_plan.noise.index_select(0, self.tally.now)[0])
 
     # Stopping and going on
 
@@ -260,7 +278,7 @@ class Engine:
     def _restore(self, path: Path) -> None:
         state = load_checkpoint(path, self.identity)
         load_into(self.method, state["method"], path)
-        self.raw_optimizer.load_state_dict(state["optimizer"])
+        load_optimizer(self.raw_optimizer, state["optimizer"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
         self.epoch, self._stopped, self.rows = state["epoch"], state["stopped"], state["rows"]

@@ -55,6 +55,10 @@ class Method(nn.Module):
     A subclass names its options in ``Config`` (a frozen dataclass), says in ``needs`` whether it wants a
     partition or bias labels, and defines at least ``forward``. ``defaults`` are the settings it prefers.
 
+    With ``recordable = True`` a class promises that every step is the same work on the device: the host decides and
+    counts nothing, and tensors that last stay in their place. One GPU then replays a recording of the step, which
+    is twice as fast for a small network. It is not inherited: a subclass makes its own promise.
+
     Attributes
     ----------
     model : nn.Module
@@ -64,6 +68,7 @@ class Method(nn.Module):
     Config: ClassVar[type] = NoOptions
     needs: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
+    recordable: ClassVar[bool] = False
 
     def __init__(
         self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any

@@ -11,15 +11,23 @@ from unskew.engine.settings import Settings
 def make_optimizer(groups: list[dict[str, Any]], settings: Settings, device: torch.device) -> torch.optim.Optimizer:
     shared: dict[str, Any] = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     shared["fused"] = device.type in ("cuda", "cpu", "mps")
+    adam = {**shared, "capturable": device.type == "cuda"}
     if settings.optimizer == "sgd":
         optimizer = torch.optim.SGD(groups, momentum=0.9, nesterov=True, **shared)
     elif settings.optimizer == "adam":
-        optimizer = torch.optim.Adam(groups, **shared)
+        optimizer = torch.optim.Adam(groups, **adam)
     else:
-        optimizer = torch.optim.AdamW(groups, **shared)
+        optimizer = torch.optim.AdamW(groups, **adam)
     for group in optimizer.param_groups:
         group["base_lr"] = group["lr"]
+        if device.type == "cuda":  # read there, so that a recorded step sees it change
+            group["lr"] = torch.tensor(group["lr"], device=device)
     return optimizer
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """The moments; how and where they are used is decided anew, for the device may be another."""
+    optimizer.load_state_dict({"state": saved["state"], "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def lr_factor(settings: Settings, progress: float) -> float:
@@ -37,4 +45,8 @@ def lr_factor(settings: Settings, progress: float) -> float:
 
 def set_lr(optimizer: torch.optim.Optimizer, factor: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = group["base_lr"] * factor
+        lr = group["base_lr"] * factor
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr

@@ -1,5 +1,7 @@
 """Where the images live while a network trains: on the device as uint8 where they fit, else on the host."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,11 +20,15 @@ class Store:
         if device.type != "cpu" and _fits(self.pixels, device):
             self.pixels = self.pixels.contiguous().to(device)
 
-    def rows(self, index: Tensor, on_host: Tensor) -> tuple[Tensor, Tensor]:
-        """The images to gather from, and the rows in them that ``index`` (the same on the host) means."""
-        if self.pixels.device == index.device:
+    @property
+    def on_device(self) -> bool:
+        return self.pixels.device == self.labels.device
+
+    def rows(self, index: Tensor, on_host: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+        """The images to gather from, and the rows in them that ``index`` (``on_host()`` on the host) means."""
+        if self.on_device:
             return self.pixels, index
-        chosen = self.pixels[on_host]
+        chosen = self.pixels[on_host()]
         if self.device.type == "cuda":
             chosen = chosen.pin_memory()
         return chosen.to(self.device, non_blocking=True), torch.arange(len(index), device=self.device)

@@ -54,7 +54,18 @@ class Draws:
     noise: Tensor
 
     def to(self, device: torch.device) -> "Draws":
-        return Draws(*(numbers.to(device) for numbers in (self.index, self.augment, self.noise)))
+        return Draws(*(numbers.to(device) for numbers in self._all()))
+
+    def copy_(self, other: "Draws") -> None:
+        for mine, numbers in zip(self._all(), other._all()):
+            mine.copy_(numbers)
+
+    def at(self, step: Tensor) -> "Draws":
+        """One step's: batch (× numbers)."""
+        return Draws(*(numbers.index_select(0, step)[0] for numbers in self._all()))
+
+    def _all(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.index, self.augment, self.noise
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class PH(Method):
     config: Config
     weights: Tensor
     defaults: ClassVar = {"epochs": 10}
+    recordable = True
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -31,6 +31,7 @@ class SP(Method):
 
     config: Config
     defaults: ClassVar = {"epochs": 30}
+    recordable = True
     found: Tensor | None = None
 
     def streams(self) -> Streams:

@@ -6,6 +6,8 @@ from unskew.engine.method import Batch, Loss, Method, losses
 class ERM(Method):
     """Mean cross-entropy over all samples."""
 
+    recordable = True
+
     def forward(self, batch: Batch) -> Loss:
         samples = batch["all"]
         logits = self.model(samples.x)

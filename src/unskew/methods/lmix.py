@@ -40,6 +40,7 @@ class LMix(Method):
     partition: Partition
     model: Network
     needs = frozenset({"partition"})
+    recordable = True
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -19,6 +19,7 @@ class Mixup(Method):
         mix_alpha: float = option(1.0, "λ ~ Beta(a, a)", least=0.1)
 
     config: Config
+    recordable = True
 
     def streams(self) -> Streams:
         everything = torch.arange(len(self.data))

@@ -38,6 +38,7 @@ class SMix(Method):
     config: Config
     partition: Partition
     needs = frozenset({"partition"})
+    recordable = True
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
