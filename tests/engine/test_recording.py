@@ -52,13 +52,14 @@ def test_the_promise_is_not_inherited():
 def test_replaying_changes_nothing(method, options):
     data = tiny_data(samples=480)
     partition = unskew.identify(data, "oracle") if "partition" in method.needs else None
+    backbone = TinyBackbone()
 
     class EachTime(method):  # the same, without the promise
         pass
 
     def go(cls):
         given = {"epochs": 3, "batch_size": 16, "device": "cuda", "precision": "float32", **options}
-        trained, engine = fit(decide("some", cls, data, given, TinyBackbone()), data, partition)
+        trained, engine = fit(decide("some", cls, data, given, backbone), data, partition)
         return engine, [p.detach().cpu() for p in trained.model.parameters()]
 
     recorded, ours = go(method)

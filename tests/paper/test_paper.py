@@ -13,6 +13,8 @@ from unskew.errors import UnskewError
 from unskew.paper import FIGURES, TABLES, table_named
 from unskew.paper.figures import draw
 from unskew.paper.runner import run_all
+from unskew.paper.search import run_search, trials
+from unskew.paper.sharing import shared_gpu
 from unskew.paper.show import as_json, as_markdown, interval
 from unskew.paper.spec import Spec
 from unskew.paper.store import FILE, add_line, read_lines
@@ -187,25 +189,65 @@ def test_committed_results_can_be_shown():
     lines, broken = read_lines(results / FILE)
     assert broken == []
     shown = [cell for cell in as_json(TABLES["main"], lines) if cell["seeds"]]
-    assert len(shown) >= 12, "the committed runs are found again by the recipes as they are"
+    assert len(shown) >= 14, "the committed runs are found again by the recipes as they are"
     known = {spec.key for table in TABLES.values() for _, _, spec in table.specs(table.ratios, table.rows, 9, "full")}
     assert {one["key"] for one in lines} <= known
-    assert "| smix | 95% | 64.2 |" in as_markdown(TABLES["main"], lines)
+    assert "| smix | 95% | 65.0 ± 0.2 | 63.3 | +1.7 |" in as_markdown(TABLES["main"], lines)
 
 
 def test_figures_are_drawn_from_a_run(tmp_path):
     table = table_named("losses")
-    specs = [
-        spec for name in FIGURES for _, _, spec in table_named(name).specs([0.95], table_named(name).rows, 1, "tiny")
-    ]
+    drawn = [table_named(name) for name in FIGURES if table_named(name).search is None]
+    specs = [spec for each in drawn for _, _, spec in each.specs([0.95], each.rows, 1, "tiny")]
     outcome = run_all(specs, tmp_path, workers=2, device="cpu", data_dir=None, say=print)
     assert outcome.failed == []
     lines, _ = read_lines(tmp_path / FILE)
-    for name in FIGURES:
-        svg, png = draw(table_named(name), lines, tmp_path / "figures", scale="tiny")
+    for each in drawn:
+        svg, png = draw(each, lines, tmp_path / "figures", scale="tiny")
         assert svg.read_text().startswith("<?xml")
         assert png.read_bytes().startswith(b"\x89PNG")
     counts = next(one["histogram"] for one in lines if one["key"] == specs[-1].key)
     assert sum(counts["aligned"]) + sum(counts["conflicting"]) == 400
     with pytest.raises(UnskewError, match="no results for losses yet"):
         draw(table, [], tmp_path)
+
+
+def test_a_search_goes_on_from_the_points_there_are(tmp_path):
+    table, said = table_named("beta-plane"), []
+    how = {"workers": 3, "device": "cpu", "data_dir": None, "say": said.append}
+    assert table.search is not None
+    outcome = run_search(table, tmp_path, "tiny", **how)
+    assert (len(outcome.done), outcome.failed) == (4, [])
+    assert "beta-plane: 3 of 4 points" in said
+    points = trials(table, read_lines(tmp_path / FILE)[0], "tiny")
+    tried = {(p["spec"]["options"]["beta_a"], p["spec"]["options"]["beta_b"]) for p in points}
+    assert len(tried) == 4, "points asked for together are not the same point"
+    assert all(0.1 <= value <= 10 for point in tried for value in point)
+    assert all(0 < p["validation"]["balanced"] < 1 for p in points)
+    assert all(p["partition"]["quality"]["f1"] == 1 for p in points), "the true partition"
+    assert run_search(table, tmp_path, "tiny", **how).done == []
+    svg, _ = draw(table, points, tmp_path / "figures", scale="tiny")
+    assert svg.read_text().startswith("<?xml")
+
+
+FAKE_CONTROL = """#!/bin/sh
+echo "$@ $CUDA_MPS_PIPE_DIRECTORY" >> {log}
+[ "$1" = "-d" ] && exit {status}
+cat >> {log}
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_mps_runs_as_long_as_the_runs_and_its_absence_is_no_matter(tmp_path, monkeypatch, status):
+    log, control = tmp_path / "log", tmp_path / "nvidia-cuda-mps-control"
+    control.write_text(FAKE_CONTROL.format(log=log, status=status))
+    control.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with shared_gpu() as environment:
+        folder = environment.get("CUDA_MPS_PIPE_DIRECTORY")
+        assert (folder is not None and Path(folder).is_dir()) is (status == 0)
+        assert log.read_text().startswith("-d ")
+    assert ("quit" in log.read_text()) is (status == 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with shared_gpu() as environment:
+        assert environment == {}

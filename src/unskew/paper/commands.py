@@ -2,7 +2,7 @@
 
 import json as to_json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -35,22 +35,25 @@ def run(
     scale: Scale = "full",
     workers: int | None = None,
     device: str = "auto",
+    compile: Annotated[bool, Parameter(help="torch.compile each run: worth it on a GPU.", negative="")] = False,
     data_dir: Path | None = None,
     results: Results = Path("results"),
 ) -> None:
     """Run what a table needs and the results do not hold yet."""
     from unskew.paper.runner import default_workers, run_all
+    from unskew.paper.search import run_search
 
     table = table_named(name)
     rows = _rows(table, methods)
     chosen = _ratios(table, ratios)
     if seeds < 1 or (workers is not None and workers < 1):
         raise UnskewError("--seeds and --workers must be at least 1.")
-    specs = [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
-    outcome = run_all(
-        specs, results, workers=workers or default_workers(device), device=device, data_dir=data_dir,
-        say=lambda text: print(text, flush=True),
-    )  # fmt: skip
+    how: dict[str, Any] = {"workers": workers or default_workers(device), "device": device, "compile": compile}
+    how |= {"data_dir": data_dir, "say": lambda text: print(text, flush=True)}
+    if table.search is not None:
+        outcome = run_search(table, results, scale, **how)
+    else:
+        outcome = run_all([spec for _, _, spec in table.specs(chosen, rows, seeds, scale)], results, **how)
     show(name, results=results, scale=scale, data_dir=data_dir)
     if outcome.failed:
         spec, why = outcome.failed[0]

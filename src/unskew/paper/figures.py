@@ -21,6 +21,10 @@ def draw(
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         _examples(figure, table, scale, data_dir)
         return _written(figure, table, folder)
+    if table.search is not None:
+        figure = Figure(figsize=(5.2, 4), layout="constrained")
+        _plane(figure, table, lines, scale)
+        return _written(figure, table, folder)
     by_key = {line["key"]: line for line in lines if "key" in line}
     specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 100, scale)]
     line = next((by_key[spec.key] for spec in specs if spec.key in by_key), None)
@@ -64,6 +68,28 @@ def _examples(figure, table: Table, scale: str, data_dir: Path | None, each: int
         grid[0, k].set_title(name, fontsize=8)
     grid[0, 0].set_ylabel("aligned", fontsize=8)
     grid[each, 0].set_ylabel("conflicting", fontsize=8)
+
+
+def _plane(figure, table: Table, lines: Sequence[Line], scale: str) -> None:
+    """The points tried, coloured by held-out accuracy; the best is ringed, with its accuracy on the test set."""
+    from unskew.paper.search import trials
+
+    points = trials(table, lines, scale)
+    if not points or table.search is None:
+        raise UnskewError(f"there are no results for {table.name} yet: unskew paper run {table.name}")
+    first, second = ([line["spec"]["options"][name] for line in points] for name in table.search.space)
+    values = [100 * line["validation"]["balanced"] for line in points]
+    axes = figure.add_subplot()
+    shown = axes.scatter(first, second, c=values, s=70, cmap="viridis")
+    best = max(range(len(points)), key=values.__getitem__)
+    test = points[best]["scores"]
+    label = f"Beta({first[best]:.2g}, {second[best]:.2g}): test {test['all']:.1%} all, {test['unbiased']:.1%} unbiased"
+    axes.scatter(first[best], second[best], s=220, facecolors="none", edgecolors="crimson", linewidths=2, label=label)
+    low, high = zip(*table.search.space.values())
+    axes.set(xscale="log", yscale="log", xlabel="α (aligned)", ylabel="β (conflicting)")
+    axes.set(xlim=(low[0] * 0.8, high[0] * 1.25), ylim=(low[1] * 0.8, high[1] * 1.25))
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.13))
+    figure.colorbar(shown, ax=axes, label="held-out accuracy, mean of the two true sides, %")
 
 
 def _series(line: Line, name: str) -> list[float]:

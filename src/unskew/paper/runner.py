@@ -8,9 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from unskew.paper.sharing import shared_gpu
 from unskew.paper.spec import Spec
 from unskew.paper.store import FILE, read_lines
 
@@ -31,12 +34,15 @@ class _Job:
     log: Path
 
 
-def default_workers(device: str) -> int:
-    """Six on a GPU, where one alone is bound by the host; one for each core without."""
+def uses_cuda(device: str) -> bool:
     import torch
 
-    gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
-    return 6 if gpu else max(os.cpu_count() or 1, 1)
+    return device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+
+
+def default_workers(device: str) -> int:
+    """Six on a GPU, which one alone does not fill; one for each core without."""
+    return 6 if uses_cuda(device) else max(os.cpu_count() or 1, 1)
 
 
 def run_all(
@@ -47,6 +53,7 @@ def run_all(
     device: str,
     data_dir: Path | None,
     say: Callable[[str], None],
+    compile: bool = False,
 ) -> Outcome:
     """Run what is missing; every result is a line in ``results/paper.jsonl`` the moment it is there."""
     lines, broken = read_lines(results / FILE)
@@ -60,10 +67,12 @@ def run_all(
     tries: dict[str, int] = {}
     running: list[_Job] = []
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    command = _Command(results, {"device": device, "compile": compile}, data_dir)
+    sharing = shared_gpu() if workers > 1 and uses_cuda(device) else nullcontext({})
+    with tempfile.TemporaryDirectory() as folder, sharing as environment:
         try:
             while waiting or running:
-                _launch(waiting, running, results, workers, device, data_dir, Path(folder), tries)
+                _launch(waiting, running, command, workers, Path(folder), environment, tries)
                 time.sleep(0.05)
                 for job in [job for job in running if job.process.poll() is not None]:
                     running.remove(job)
@@ -75,7 +84,19 @@ def run_all(
     return outcome
 
 
-def _launch(waiting, running, results: Path, workers: int, device: str, data_dir, folder: Path, tries) -> None:
+@dataclass(frozen=True)
+class _Command:
+    results: Path
+    settings: dict[str, Any]
+    data_dir: Path | None
+
+    def of(self, spec_file: Path) -> list[str]:
+        command = [sys.executable, "-m", "unskew.paper.worker", str(spec_file), str(self.results)]
+        command += [json.dumps(self.settings)]
+        return command + ([str(self.data_dir)] if self.data_dir is not None else [])
+
+
+def _launch(waiting, running, command: _Command, workers: int, folder: Path, environment, tries) -> None:
     """Start what can start: one run at a time makes a partition, and those that share it wait for it."""
     from unskew.paper.worker import folder_of
 
@@ -83,7 +104,7 @@ def _launch(waiting, running, results: Path, workers: int, device: str, data_dir
     for spec in list(waiting):
         if len(running) >= workers:
             return
-        needs = spec.stage1_key is not None and not (folder_of(spec, results) / "partition.csv").exists()
+        needs = spec.stage1_key is not None and not (folder_of(spec, command.results) / "partition.csv").exists()
         if needs and spec.stage1_key in making:
             continue
         waiting.remove(spec)
@@ -92,11 +113,9 @@ def _launch(waiting, running, results: Path, workers: int, device: str, data_dir
         tries[spec.key] = tries.get(spec.key, 0) + 1
         file, log = folder / f"{spec.key}.json", folder / f"{spec.key}.log"
         file.write_text(json.dumps(spec.to_dict(), default=dict))
-        command = [sys.executable, "-m", "unskew.paper.worker", str(file), str(results), device]
-        command += [str(data_dir)] if data_dir is not None else []
-        environment = {"OMP_NUM_THREADS": "1", **os.environ}  # more would only get in each other's way
+        more = {"OMP_NUM_THREADS": "1", **os.environ, **environment}  # more threads would only get in each other's way
         with open(log, "w") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+            process = subprocess.Popen(command.of(file), stdout=output, stderr=subprocess.STDOUT, env=more)
         running.append(_Job(spec, process, log))
 
 

@@ -35,6 +35,9 @@ def _cell(row: Row, ratio: float, lines: Sequence[Mapping[str, Any]]) -> dict[st
     quality = [line["partition"]["quality"] for line in lines if (line.get("partition") or {}).get("quality")]
     for name in ("precision", "recall", "f1", "macro_f1"):
         cell[name] = statistics.mean(q[name] for q in quality) if quality else None
+    chosen_by = [100 * line["validation"]["balanced"] for line in lines if "validation" in line]
+    if chosen_by:
+        cell["validation_mean"] = statistics.mean(chosen_by)
     cell["_by_seed"] = {line["seed"]: (line.get("scores") or {}).get("all") for line in lines}
     return cell
 
@@ -52,6 +55,8 @@ def as_markdown(table: Table, lines: Sequence[Mapping[str, Any]], scale: str = "
     every = cells(table, lines, scale)
     out = [f"## {table.name}: {table.title}", ""]
     head = ["method", "ratio", "All", "paper", "Δ", "Unbiased", "paper", "Δ", "F1", "precision", "recall", "seeds"]
+    validated = any("validation_mean" in cell for cell in every)
+    head += ["Validation"] if validated else []
     out += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for cell in every:
         ratio = f"{cell['ratio']:.1%}".replace(".0%", "%")
@@ -61,7 +66,9 @@ def as_markdown(table: Table, lines: Sequence[Mapping[str, Any]], scale: str = "
             difference = f"{mean - paper:+.1f}" if mean is not None and paper is not None else ""
             row += [_pm(mean, cell[f"{score}_sd"]), "" if paper is None else f"{paper:g}", difference]
         row += ["" if cell[name] is None else f"{cell[name]:.2f}" for name in ("f1", "precision", "recall")]
-        out.append("| " + " | ".join([*row, str(cell["seeds"])]) + " |")
+        row.append(str(cell["seeds"]))
+        row += [_pm(cell.get("validation_mean"), None)] if validated else []
+        out.append("| " + " | ".join(row) + " |")
     out += ["", "Ours: mean ± sd over seeds, the weights of the last epoch. Δ = ours − the paper's."]
     out += [table.note] if table.note else []
     compared = list(paired(every))

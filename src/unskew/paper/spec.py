@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spec:
-    """What to train (``method`` None: stage 1 alone), on what, with what partition and seed."""
+    """What to train (``method`` None: stage 1 alone), on what, with what partition and seed.
+
+    With ``holdout`` that share of the training set is kept from stage 2, for choosing by (see ``validation``).
+    """
 
     data: str
     method: str | None
@@ -17,10 +20,11 @@ class Spec:
     options: Mapping[str, Any] = field(default_factory=dict)
     identify: Mapping[str, Any] | None = None
     scale: str = "full"
+    holdout: float = 0.0
 
     @property
     def key(self) -> str:
-        return _digest(asdict(self))
+        return _digest(self.to_dict())
 
     @property
     def stage1_key(self) -> str | None:
@@ -30,7 +34,8 @@ class Spec:
         return _digest([self.data, dict(self.identify), self.seed, self.scale])
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        values = asdict(self)
+        return values if self.holdout else {k: v for k, v in values.items() if k != "holdout"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spec":

@@ -1,4 +1,4 @@
-"""One run in a process of its own: ``python -m unskew.paper.worker SPEC.json RESULTS DEVICE [DATA_DIR]``."""
+"""One run in a process of its own: ``python -m unskew.paper.worker SPEC.json RESULTS SETTINGS [DATA_DIR]``."""
 
 import json
 import sys
@@ -16,23 +16,29 @@ from unskew.paper.spec import Spec
 from unskew.paper.store import FILE, add_line
 from unskew.results import about_partition, versions
 from unskew.run_folder import MetricsFile
+from unskew.validation import hold_out, validate
 
 TINY_TRAIN, TINY_TEST = 400, 200
 TINY = {"epochs": 2}
 
 
-def work(spec: Spec, results: Path, device: str, data_dir: str | None) -> None:
+def work(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | None) -> None:
+    """``settings`` do not change what is computed: the device, whether to compile."""
     train, test = data_of(spec, data_dir)
-    partition = partition_of(spec, train, results, device)
+    partition = partition_of(spec, train, results, settings)
     if spec.method is None:
         assert partition is not None
-        line = stage1_line(spec, train, partition, results, device)
+        line = stage1_line(spec, train, partition, results, settings["device"])
     else:
-        options = {**spec.options, **(TINY if spec.scale == "tiny" else {})}
-        run = unskew.train(
-            train, partition, spec.method, test=test, seed=spec.seed, device=device, progress=False, **options
-        )
+        held = None
+        if spec.holdout:
+            assert partition is not None, "its sides are what to choose by"
+            train, held = hold_out(train, partition, spec.holdout, spec.seed)
+        options = {**spec.options, **(TINY if spec.scale == "tiny" else {}), **settings}
+        run = unskew.train(train, partition, spec.method, test=test, seed=spec.seed, progress=False, **options)
         line = {**json.loads(run.result.to_json()), "metrics": run.metrics}
+        if held is not None:
+            line["validation"] = validate(run.model, held, settings["device"]).to_dict()
     add_line(results / FILE, {**line, "key": spec.key, "spec": spec.to_dict()})
 
 
@@ -62,7 +68,7 @@ def folder_of(spec: Spec, results: Path) -> Path:
     return results / "partitions" / str(spec.stage1_key)
 
 
-def partition_of(spec: Spec, train: Dataset, results: Path, device: str) -> Partition | None:
+def partition_of(spec: Spec, train: Dataset, results: Path, settings: dict[str, Any]) -> Partition | None:
     """Made once for all runs that share it; a killed one goes on from its checkpoint."""
     if spec.identify is None:
         return None
@@ -73,8 +79,8 @@ def partition_of(spec: Spec, train: Dataset, results: Path, device: str) -> Part
     if spec.scale == "tiny" and spec.identify["name"] in ("ph", "sp"):
         options |= {"epochs": 3}
     return unskew.identify(
-        train, spec.identify["name"], out=folder, resume=True, seed=spec.seed, device=device, progress=False,
-        listeners=[MetricsFile(folder / "metrics.csv")], **options,
+        train, spec.identify["name"], out=folder, resume=True, seed=spec.seed, progress=False,
+        listeners=[MetricsFile(folder / "metrics.csv")], **settings, **options,
     )  # fmt: skip
 
 
@@ -105,10 +111,10 @@ def _histogram(train: Dataset, partition: Partition) -> dict[str, list[int]] | N
 
 
 def main() -> None:
-    spec_file, results, device, *data_dir = sys.argv[1:]
+    spec_file, results, settings, *data_dir = sys.argv[1:]
     spec = Spec.from_dict(json.loads(Path(spec_file).read_text()))
     try:
-        work(spec, Path(results), device, data_dir[0] if data_dir else None)
+        work(spec, Path(results), json.loads(settings), data_dir[0] if data_dir else None)
     except UnskewError as error:
         print(f"unskew: {error}", file=sys.stderr)
         sys.exit(2)
