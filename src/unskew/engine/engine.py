@@ -107,7 +107,8 @@ class Engine:
         share = rank_rows(len(self.data), self.fabric)
         labels = self.store.labels
         found = torch.zeros(share.length, 2, device=self.device)
-        for part, logits in logits_of(model, self.store.pixels, self.device, share.rows, self.settings.precision):
+        answers = logits_of(model, self.store.pixels, self.device, share.rows, self.settings.precision, self.data.size)
+        for part, logits in answers:
             here = slice(part.start - share.rows.start, part.stop - share.rows.start)
             found[here, 0] = logits.argmax(1).float()
             found[here, 1] = losses(logits, labels[part])
@@ -160,8 +161,11 @@ class Engine:
             self._save()
         for listener in self.listeners:
             listener.start(self.stage, self.epochs, self.steps, self.epoch)
-        while self.epoch < self.epochs and not self._stopped:
-            self._epoch(method)
+        try:
+            while self.epoch < self.epochs and not self._stopped:
+                self._epoch(method)
+        finally:
+            self.store.end()
         if self.average is not None:
             method.model = self.average.model.requires_grad_(True)
         return method
@@ -186,7 +190,7 @@ class Engine:
         method.train()
         self.tally.begin()
         for step in range(self.steps):
-            self._step, done = step, (self.epoch * self.steps + step) / self._all_steps
+            done = (self.epoch * self.steps + step) / self._all_steps
             set_lr(self.raw_optimizer, lr_factor(self.settings, done))
             self._replayed()
             for listener in self.listeners:
@@ -239,22 +243,23 @@ class Engine:
 
     def _plan(self, plan: Plan) -> None:
         """Put an epoch's random numbers where the steps read them: always the same place."""
-        self._on_host = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        mine = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        self.store.begin({name: drawn.index for name, drawn in mine.items()})
         if self.epoch_plan is None:
-            draws = {name: drawn.to(self.device) for name, drawn in self._on_host.items()}
+            draws = {name: drawn.to(self.device) for name, drawn in mine.items()}
             self.epoch_plan = Plan(draws, plan.noise.to(self.device), plan.steps)
             return
-        for name, drawn in self._on_host.items():
+        for name, drawn in mine.items():
             self.epoch_plan.streams[name].copy_(drawn)
         self.epoch_plan.noise.copy_(plan.noise)
 
     def _batch(self) -> Batch:
         assert self.epoch_plan is not None
         streams = {}
-        for name, whole in self.epoch_plan.streams.items():
-            drawn = whole.at(self.tally.now)
-            pixels, rows = self.store.rows(drawn.index, lambda name=name: self._on_host[name].index[self._step])
-            x = batch_of(pixels, rows, self.settings.augment or "none", drawn.augment)
+        now = {name: whole.at(self.tally.now) for name, whole in self.epoch_plan.streams.items()}
+        images = self.store.step({name: drawn.index for name, drawn in now.items()})
+        for name, drawn in now.items():
+            x = batch_of(*images[name], self.settings.augment or "none", drawn.augment, self.data.size)
             streams[name] = Samples(x, self.store.labels[drawn.index], drawn.index, drawn.noise)
         return Batch(streams, self.epoch_plan.noise.index_select(0, self.tally.now)[0])
 
