@@ -228,6 +228,23 @@ def download(name: str, /, *, data_dir: Path = Path("data")) -> None:
     commands.download(name, data_dir)
 
 
+weights = App(name="weights", help="Pretrained weights in other formats.")
+app.command(weights)
+
+
+@weights.command
+def convert(
+    source: Annotated[Path, Parameter(help="model.json of TensorFlow.js, or a Keras .h5.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The file to write.")] = Path("resnet50-v1.safetensors"),
+) -> None:
+    """Turn Keras's ResNet-50 weights into what --model resnet50-v1 --weights takes."""
+    from unskew import commands
+
+    commands.convert(source, out)
+
+
 def _flags(*, training: Any = None, skip_bad: bool = False, **given: Any) -> dict[str, Any]:
     """What was said on the command line, and nothing else."""
     said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -155,6 +155,13 @@ def download(name: str, data_dir: Path) -> None:
     say(f"{name}: in {fetch(name, data_dir)}; use it with --data-dir {data_dir}")
 
 
+def convert(source: Path, out: Path) -> None:
+    from unskew.models import keras
+
+    count = keras.convert(source, out)
+    say(f"{out}: {count} tensors; use it with --model {keras.MODEL} --weights {out}")
+
+
 def datasets() -> None:
     table = Table("name", "what it is", box=None)
     for name, source in NAMES.items():

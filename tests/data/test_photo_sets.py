@@ -88,7 +88,7 @@ def test_bar(tmp_path):
     assert [len(splits.train), splits.val, len(splits.test)] == [12, None, 12]
     assert splits.train.labels.bincount().tolist() == [2] * 6
     vaulting = list(splits.test.ids).index("test/pole vaulting_1.jpg")
-    assert splits.test.class_names[splits.test.labels[vaulting]] == "pole vaulting"
+    assert splits.test.class_names[int(splits.test.labels[vaulting])] == "pole vaulting"
     assert splits.train.bias is None
     assert splits.train.aligned is None
     assert (splits.train.size, splits.train.images.shape[-1]) == (224, 256)
