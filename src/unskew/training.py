@@ -15,13 +15,11 @@ from unskew.engine.inference import pick_device
 from unskew.engine.method import Method
 from unskew.engine.processes import device_name, is_main, wait
 from unskew.engine.progress import Listener, listeners_for
-from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 from unskew.identifiers import identify as run_stage1
 from unskew.identifiers import stage1_of
 from unskew.methods import method_named
 from unskew.models.saved import save_model
-from unskew.options import split
 from unskew.results import Result, about_partition, versions, write_results
 from unskew.run_folder import CHECKPOINT, METRICS, MODEL, PARTITION, RESULTS, MetricsFile, begin
 from unskew.scores import evaluate
@@ -63,7 +61,7 @@ def train(
     partition: Partition | None = None,
     method: str | type[Method] = "lmix",
     *,
-    identify: str | Path | Mapping[str, Any] = "ph",
+    identify: str | Path | Mapping[str, Any] | None = None,
     test: Dataset | None = None,
     model: str | nn.Module | None = None,
     out: str | Path | None = None,
@@ -82,9 +80,10 @@ def train(
     partition : Partition, optional
         From :func:`unskew.identify`. If the method needs one and none is given, it is made as ``identify`` says.
     method : str or subclass of Method
-        ``lmix``, ``smix``, ``mixup``, ``erm``, or your own.
-    identify : str, path or dict
-        Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``.
+        One of ``unskew.METHODS``, or your own.
+    identify : str, path or dict, optional
+        Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``. By
+        default what the method says: ``ph`` for most.
     test : Dataset, optional
         Scored once, with the weights of the last epoch; nothing is ever selected on it.
     model : str or nn.Module, optional
@@ -112,7 +111,7 @@ def train(
     if "bias" in cls.needs and data.bias is None:
         raise UnskewError(f"{name} needs bias labels, and {data.name} has none: use a method that does not, like lmix.")
     job = decide(name, cls, data, options, model)
-    stage1 = _stage1(partition, identify, options) if "partition" in cls.needs else {}
+    stage1 = _stage1(partition, identify, options, cls.stage1) if "partition" in cls.needs else {}
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
     folder = Path(out) if out is not None else None
@@ -121,7 +120,6 @@ def train(
     for some in (job, stage1_job):
         try_out(some)
     if stage1 and partition is None and stage1_job is None:
-        more = settings_of(stage1["name"], more)
         partition = run_stage1(data, stage1["name"], **more)
     if stage1 and partition is not None:
         partition = _two_sided(partition.matched_to(data), data)
@@ -163,12 +161,14 @@ def train(
     return run
 
 
-def _stage1(partition: Partition | None, identify: str | Path | Mapping[str, Any], options: Mapping) -> dict[str, Any]:
+def _stage1(
+    partition: Partition | None, identify: str | Path | Mapping[str, Any] | None, options: Mapping, usual: str
+) -> dict[str, Any]:
     if partition is not None:
         return {"name": partition.how}
-    chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify)}
+    chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify or usual)}
     shared = SHARED if chosen.get("model") else (*SHARED, *OF_THE_MODEL)
-    return {**{key: value for key, value in options.items() if key in shared}, "name": "ph", **chosen}
+    return {**{key: value for key, value in options.items() if key in shared}, "name": usual, **chosen}
 
 
 def _two_sided(partition: Partition, data: Dataset) -> Partition:
@@ -180,11 +180,6 @@ def _two_sided(partition: Partition, data: Dataset) -> Partition:
         f"the partition ({partition.how}) calls {conflicting} of the {len(data)} training samples conflicting, and "
         "training needs some that are and some that are not: mark others, or train with --method erm."
     )
-
-
-def settings_of(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stage 1 that trains nothing may be told: settings, of which it uses the seed."""
-    return split(dict(options), Settings, where=f"{how!r}")[0]
 
 
 def try_out(job: Job | None) -> None:
