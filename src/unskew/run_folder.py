@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from unskew.data.partition_file import sidecar
+from unskew.data.partition_file import of_val, sidecar
 from unskew.engine.settings import FREE
 from unskew.errors import UnskewError
 from unskew.files import write_text
@@ -21,7 +21,10 @@ PARTITION, STAGE1_CHECKPOINT, CHECKPOINT, MODEL = (
     "checkpoint.pt",
     "model.safetensors",
 )
-OURS = (RESULTS, METRICS, REPORT, PARTITION, sidecar(PARTITION).name, STAGE1_CHECKPOINT, CHECKPOINT, MODEL)
+PARTITION_FILES = tuple(
+    name for path in (PARTITION, of_val(PARTITION)) for name in (str(path), sidecar(path).name)
+)  # the partition, and that of the validation set
+OURS = (RESULTS, METRICS, REPORT, *PARTITION_FILES, STAGE1_CHECKPOINT, CHECKPOINT, MODEL)
 
 
 def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
@@ -67,7 +70,7 @@ def _given(out: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     """The partition of an older run in this folder is left there if it is what this run is given."""
     how = config.get("identify", {}).get("name", "")
     same = os.path.realpath(out / PARTITION) == os.path.realpath(how)
-    return (PARTITION, sidecar(PARTITION).name) if same else ()
+    return PARTITION_FILES if same else ()
 
 
 def _fixed(config: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.engine import Engine
 from unskew.engine.method import Method
-from unskew.engine.progress import Listener
+from unskew.engine.progress import Listener, Watcher
 from unskew.engine.recipes import recipe
 from unskew.engine.settings import FREE, Settings
 from unskew.errors import UnskewError
@@ -72,10 +72,11 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
+    watcher: Watcher | None = None,
 ) -> tuple[Method, Engine]:
     identity = job.identity()
     if partition is not None:
         identity["partition"] = hashlib.sha256(partition.conflicting.numpy().tobytes()).hexdigest()[:16]
-    engine = Engine(data, job.settings, identity, checkpoint, resume, listeners)
+    engine = Engine(data, job.settings, identity, checkpoint, resume, listeners, watcher)
     method = engine.fit(lambda: job.method(data, partition, job.make_model, job.config))
     return method, engine

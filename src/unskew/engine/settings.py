@@ -23,6 +23,9 @@ class Settings:
     augment: Literal["none", "crop", "crop-flip", "resized-crop"] | None = option(
         None, "none; crop (pad 4); crop-flip (default to 64 px); resized-crop, with flip (default above)"
     )
+    select: Literal["last", "val"] = option(
+        "last", "weights of the last epoch, or val: of the best by the worst pseudo-group of the validation set"
+    )
     seed: int = option(0, "decides initial weights, order, augmentation and noise")
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
     precision: Literal["auto", "float32", "bfloat16"] = option("auto", "bfloat16 autocast where the device has it")
