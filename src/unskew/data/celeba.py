@@ -62,7 +62,7 @@ def read(argument: str, data_dir: Path | None, labelled: bool) -> Listing:
         split=parts,
         class_names=CLASSES if labelled else None,
         framing=Framing(size=224, largest=SIDE),
-        notes=places.counted(str(path), PUBLISHED, counts),
+        notes=places.counted("CelebA", PUBLISHED, counts),
     )
 
 

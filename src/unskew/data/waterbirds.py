@@ -48,7 +48,7 @@ def read(argument: str, data_dir: Path | None, labelled: bool) -> Listing:
         split=parts,
         class_names=CLASSES if labelled else None,
         framing=Framing("squash", size=224),
-        notes=places.counted(str(table.path), PUBLISHED, counts),
+        notes=places.counted("Waterbirds", PUBLISHED, counts),
     )
 
 

@@ -54,6 +54,7 @@ def run_all(
     data_dir: Path | None,
     say: Callable[[str], None],
     compile: bool = False,
+    weights: Path | None = None,
 ) -> Outcome:
     """Run what is missing; every result is a line in ``results/paper.jsonl`` the moment it is there."""
     lines, broken = read_lines(results / FILE)
@@ -67,7 +68,7 @@ def run_all(
     tries: dict[str, int] = {}
     running: list[_Job] = []
     started = time.monotonic()
-    command = _Command(results, {"device": device, "compile": compile}, data_dir)
+    command = _Command(results, _settings(device, compile, weights), data_dir)
     sharing = shared_gpu() if workers > 1 and uses_cuda(device) else nullcontext({})
     with tempfile.TemporaryDirectory() as folder, sharing as environment:
         try:
@@ -82,6 +83,10 @@ def run_all(
             for job in running:
                 job.process.kill()
     return outcome
+
+
+def _settings(device: str, compile: bool, weights: Path | None) -> dict[str, Any]:
+    return {"device": device, "compile": compile} | ({"weights": str(weights)} if weights is not None else {})
 
 
 @dataclass(frozen=True)
