@@ -53,7 +53,7 @@ Data = Annotated[str | None, Parameter(help="A folder of class folders, CSV, Par
 DataDir = Annotated[Path | None, Parameter(help="Where a data set with a name lies.")]
 Size = Annotated[
     int | None,
-    Parameter(help="Working size in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
+    Parameter(help="What a network sees, in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
 ]
 SkipBad = Annotated[bool, Parameter(help="Leave out images that cannot be read.", negative="")]
 Out = Annotated[Path, Parameter(help="The run folder.")]

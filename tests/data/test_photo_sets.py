@@ -1,12 +1,13 @@
+import json
 import os
 
 import numpy as np
 import pytest
 import torch
-from photo_sets import GROUPS, bar, celeba, photo, waterbirds, write_csv
 from PIL import Image
 
 import unskew
+from photo_sets import GROUPS, bar, celeba, photo, waterbirds, write_csv
 from unskew.data.bar import PUBLISHED
 from unskew.errors import UnskewError
 
@@ -198,3 +199,24 @@ def test_bad_files_of_bar_are_named(tmp_path):
         unskew.load("bar:0.9", root)
     with pytest.raises(UnskewError, match="there is no folder .*gone"):
         unskew.load("bar", root / "gone")
+
+
+def test_what_was_trained_on_crops_is_evaluated_on_the_same_centres(tmp_path, run):
+    """Kept at 82, seen at 72: the command that evaluates a run must see what the run's own evaluation saw."""
+    bar(tmp_path / "BAR")
+    where = ("bar", "--data-dir", tmp_path)
+    cnn = ("--model", "cnn", "--device", "cpu", "--epochs", 1)
+    run("train", *where, "--size", 72, "--method", "erm", *cnn, "--out", tmp_path / "out")
+    result = json.loads((tmp_path / "out" / "results.jsonl").read_text())
+    assert result["model"]["size"] == 72
+    told = json.loads(run("evaluate", tmp_path / "out", *where, "--json").out)
+    assert told["classes"] == result["scores"]["classes"]
+    first, again = (unskew.load("bar", tmp_path, "test", size=size) for size in (72, result["model"]["size"]))
+    assert (first.images.shape[-1], first.size) == (82, 72)
+    assert first.fingerprint == again.fingerprint
+
+
+def test_small_images_are_kept_as_they_are_seen(tmp_path):
+    bar(tmp_path)
+    data = unskew.load("bar", tmp_path, size=64)
+    assert (data.size, data.images.shape[-1]) == (64, 64)
