@@ -285,6 +285,9 @@ def test_logs_appear_where_they_should_and_not_twice(run, monkeypatch):
     run("identify", "photos", "--epochs", 1, "--lr", 1e-6, *MODEL, "--log", "wandb", "--out", "found")
     wandb.finish()
     (file,) = Path("found/wandb").glob("offline-run-*/*.wandb")
+    deadline = time.monotonic() + 20  # another process writes it, and may not be done when finish() is
+    while b"ph/loss" not in file.read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert b"ph/loss" in file.read_bytes()
 
 
