@@ -1,4 +1,4 @@
-"""What is best for a data set that has a name, in one place. ``*`` goes for every method."""
+"""What is best for a data set that has a name, in one place. ``*`` goes for every method, and for stage 1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +15,12 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "lr": 0.1,
         "schedule": "one-cycle",
     },
-    "ph": {**_ADAM, "epochs": 6},
-    "sp": {**_ADAM, "epochs": 30},
+    "stage 1": {
+        "ph": {**_ADAM, "epochs": 6},
+        "sp": {**_ADAM, "epochs": 30},
+        "jtt": {**_ADAM, "epochs": 6},
+        "gce": {**_ADAM, "epochs": 6},
+    },
     "erm": {"weight_decay": 5e-4},
     **{method: {"weight_decay": 5e-4} for method in ("mixup", "lff", "jtt", "cvar-dro", "group-dro", "repair")},
     "selecmix": {"weight_decay": 5e-4, "batch_size": 1024, "minibatch": 256},
@@ -36,6 +40,8 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def recipe(data: str, method: str) -> dict[str, Any]:
-    by_method = RECIPES.get(data.partition(":")[0], {})
-    return {**by_method.get("*", {}), **by_method.get(method, {})}
+def recipe(data: str, name: str, stage1: bool = False) -> dict[str, Any]:
+    """Of a method, or of an identifier: some share a name."""
+    by_name = RECIPES.get(data.partition(":")[0], {})
+    own = by_name.get("stage 1", {}) if stage1 else by_name
+    return {**by_name.get("*", {}), **own.get(name, {})}

@@ -123,7 +123,7 @@ def stage1_of(data: Dataset, stage1: Mapping[str, Any], model: str | nn.Module |
     how = stage1["name"]
     if how in IDENTIFIERS:
         options = {key: value for key, value in stage1.items() if key != "name"}
-        return decide(how, IDENTIFIERS[how], data, options, model)
+        return decide(how, IDENTIFIERS[how], data, options, model, stage1=True)
     if how not in GIVEN and not Path(how).is_file():
         raise UnskewError(f"there is no identifier or file {how!r}; {nearest(how, [*IDENTIFIERS, *GIVEN])}")
     return None
