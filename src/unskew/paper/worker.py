@@ -22,8 +22,8 @@ TINY_TRAIN, TINY_TEST = 400, 200
 TINY = {"epochs": 2}
 
 
-def work(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | None) -> None:
-    """``settings`` do not change what is computed: the device, whether to compile."""
+def run_spec(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | Path | None) -> dict[str, Any]:
+    """The line of results; ``settings`` do not change what is computed: the device, whether to compile."""
     train, test = data_of(spec, data_dir)
     partition = partition_of(spec, train, results, settings)
     if spec.method is None:
@@ -39,7 +39,7 @@ def work(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | No
         line = {**json.loads(run.result.to_json()), "metrics": run.metrics}
         if held is not None:
             line["validation"] = validate(run.model, held, settings["device"]).to_dict()
-    add_line(results / FILE, {**line, "key": spec.key, "spec": spec.to_dict()})
+    return {**line, "key": spec.key, "spec": spec.to_dict()}
 
 
 def data_of(spec: Spec, data_dir: str | Path | None) -> tuple[Dataset, Dataset]:
@@ -114,7 +114,8 @@ def main() -> None:
     spec_file, results, settings, *data_dir = sys.argv[1:]
     spec = Spec.from_dict(json.loads(Path(spec_file).read_text()))
     try:
-        work(spec, Path(results), json.loads(settings), data_dir[0] if data_dir else None)
+        line = run_spec(spec, Path(results), json.loads(settings), data_dir[0] if data_dir else None)
+        add_line(Path(results) / FILE, line)
     except UnskewError as error:
         print(f"unskew: {error}", file=sys.stderr)
         sys.exit(2)
