@@ -27,6 +27,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "digits": {
         "*": {"augment": "crop"},  # a mirrored digit is another sign
         **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix")},
+        "biaswap-lite": {"epochs": 20, "width": 16},
     },
     "corrupted-cifar10": _CIFAR,
     "cifar10": _CIFAR,
