@@ -25,10 +25,10 @@ PATCHES = 4  # drawn of a swap, of its texture's source, and of that again for r
 
 
 class BiaSwapLite(Method):
-    """A swapping auto-encoder (Park et al. 2020) puts the texture of conflicting samples, BiaSwap's bias-contrary ones, on
-    the structure of aligned, bias-guiding ones; the classifier learns all samples, and swaps by their structure's label.
+    """Learn all samples, and swaps: texture of a conflicting one on the structure of an aligned one, with its label.
 
-    The auto-encoder pays for the L1 of reconstructions, for swaps that do not look real, and for patches of them that
+    A swapping auto-encoder (Park et al. 2020) makes the swaps; aligned is what BiaSwap calls bias-guiding, conflicting
+    bias-contrary. It pays for the L1 of reconstructions, for swaps that do not look real, and for patches of them that
     do not look like patches of the texture's source. Patches are drawn where the class activation map of a biased
     network, of the class that it predicts, is large.
 
@@ -94,7 +94,7 @@ class BiaSwapLite(Method):
 
     @cached_property
     def adam(self) -> torch.optim.Optimizer:
-        """Of all but the classifier, whatever that is trained by. Made when first used: then they are on their device."""
+        """Of all but the classifier, whatever that is trained by. Made when they are on their device."""
         parts = (self.swapping, self.discriminator, self.patch_discriminator)
         against = {"params": [p for part in parts for p in part.parameters()], "betas": (0.0, 0.99)}
         groups = [against, {"params": list(self.biased.parameters())}]
@@ -131,7 +131,7 @@ class BiaSwapLite(Method):
         debiased = losses(as_they_are, every.y).mean()
         debiased = debiased + self.config.swap_weight * losses(swapped, guiding.y).mean()
         loss = self.config.reconstruction * l1 + against + tell + patch_tell + biased + self.classify * debiased
-        return loss, {"l1": l1, "real": fool, "real_patch": patch_fool, "classifier": debiased}
+        return loss, {"l1": l1, "fool": fool, "patch_fool": patch_fool, "classifier": debiased}
 
     def _whole_images(self, images: Tensor, swaps: Tensor) -> tuple[Tensor, Tensor]:
         """What the auto-encoder and what the discriminator pay; neither has a gradient in the other's."""
@@ -172,7 +172,7 @@ def discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
     return F.softplus(-real).mean() + F.softplus(fake).mean()
 
 
-@torch.compiler.disable
+@torch.compiler.disable()
 def with_penalty(discriminator: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
     """D of real images, and the mean of |∇D|² at them (R1, Mescheder et al. 2018)."""
     images = images.detach().requires_grad_(True)

@@ -1,5 +1,7 @@
 """A small swapping auto-encoder (after Park et al., NeurIPS 2020, arXiv 2007.00653), and what is trained against it."""
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,7 +21,7 @@ def sides_of(size: int, least: int = MAP) -> list[int]:
 def _halvings(width: int, steps: int) -> nn.Sequential:
     """A 3×3 convolution of stride 2 a step, to ``width`` channels, then twice and four times as many."""
     widths = [3, *_widths(width, steps)]
-    pairs = ((nn.Conv2d(a, b, 3, stride=2, padding=1), nn.LeakyReLU(LEAK)) for a, b in zip(widths, widths[1:]))
+    pairs = ((nn.Conv2d(a, b, 3, stride=2, padding=1), nn.LeakyReLU(LEAK)) for a, b in pairwise(widths))
     return nn.Sequential(*(layer for pair in pairs for layer in pair))
 
 
@@ -58,8 +60,8 @@ def _unit(x: Tensor, least: float) -> Tensor:
 
 
 class Modulated(nn.Module):
-    """A 3×3 convolution whose input channels are scaled by the texture code (Karras et al. 2020); with ``demodulate`` the
-    outputs are scaled back, so that only the proportions between the channels count."""
+    """A 3×3 convolution whose input channels are scaled by the texture code (Karras et al. 2020); with ``demodulate``
+    the outputs are scaled back, so that only the proportions between the channels count."""
 
     def __init__(self, before: int, after: int, texture: int, demodulate: bool = True) -> None:
         super().__init__()
@@ -87,7 +89,7 @@ class Decoder(nn.Module):
         widths = _widths(width, len(self.sides))[::-1]
         self.first = Modulated(channels, widths[0], texture)
         self.second = Modulated(widths[0], widths[0], texture)
-        self.up = nn.ModuleList(Modulated(a, b, texture) for a, b in zip(widths, widths[1:]))
+        self.up = nn.ModuleList(Modulated(a, b, texture) for a, b in pairwise(widths))
         self.colours = Modulated(widths[-1], 3, texture, demodulate=False)
 
     def forward(self, structure: Tensor, texture: Tensor) -> Tensor:
