@@ -66,7 +66,7 @@ class BiaSwapLite(Method):
     needs = frozenset({"partition"})
     stage1 = "gce"
     source = "Kim et al. 2021"
-    cost = "6"
+    cost = "2 to 5, the more the smaller the model"
     steps_done: Tensor
     classify: Tensor
 
