@@ -22,7 +22,10 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "gce": {**_ADAM, "epochs": 6},
     },
     "erm": {"weight_decay": 5e-4},
-    **{method: {"weight_decay": 5e-4} for method in ("mixup", "lff", "jtt", "cvar-dro", "group-dro", "repair")},
+    **{
+        method: {"weight_decay": 5e-4}
+        for method in ("mixup", "lff", "jtt", "cvar-dro", "group-dro", "repair", "biaswap-lite")
+    },
     "selecmix": {"weight_decay": 5e-4, "batch_size": 1024, "minibatch": 256},
     "smix": {"weight_decay": 3e-3, "weighted_erm": False, "zeta": 1.0, "beta_a": 0.5, "beta_b": 2.0},
     "lmix": {"weight_decay": 3e-3, "mixer_lr": 1e-3},
@@ -34,6 +37,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix", "lff", "jtt")},
         **{method: {"epochs": 20} for method in ("cvar-dro", "group-dro", "repair")},
         "selecmix": {"epochs": 60, "batch_size": 256, "minibatch": 32},  # partners must be there to be found
+        "biaswap-lite": {"epochs": 20, "width": 16},
     },
     "corrupted-cifar10": _CIFAR,
     "cifar10": _CIFAR,
