@@ -158,7 +158,9 @@ def methods() -> None:
 
 
 def _first(cls: type) -> str:
-    return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
+    """The first sentence of its docstring."""
+    text = " ".join((cls.__doc__ or "").split()).replace("``", "")
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def download(name: str, data_dir: Path) -> None:
