@@ -68,7 +68,7 @@ def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, c
     splits = unskew.load_splits(loading.pop("data"), **loading)
     data, test = splits.train, splits.test
     corrections = options.pop("corrections", None)
-    marks = load_corrections(corrections, data) if corrections is not None else None
+    marks = load_corrections(corrections, data, test) if corrections is not None else None
     if marks is not None:
         origin["corrections"] = str(corrections)
         data = without_wrong_labels(data, marks)

@@ -127,9 +127,7 @@ def train(
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
     if stage1_job is not None and corrections is not None:
-        raise UnskewError(
-            "corrections need the partition that they correct: give it too, as --partition partition.csv."
-        )
+        raise UnskewError("corrections need the partition that they correct: give --partition partition.csv too.")
     folder = Path(out) if out is not None else None
     more = {key: value for key, value in stage1.items() if key != "name"}
     # What cannot work is found out before the folder of an older run is cleared.

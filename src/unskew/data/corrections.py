@@ -16,8 +16,8 @@ from unskew.files import write_text
 CONFLICTING, ALIGNED, WRONG = MARKS = ("conflicting", "aligned", "label wrong")
 
 
-def load_corrections(path: str | Path, data: Dataset | None = None) -> dict[str, str]:
-    """The mark of each sample, by id. Where ``data`` is given, at least one must be of it."""
+def load_corrections(path: str | Path, *of: Dataset) -> dict[str, str]:
+    """The mark of each sample, by id. Where data sets are given, at least one sample must be of them."""
     path = Path(path)
     marks: dict[str, str] = {}
     try:
@@ -36,9 +36,9 @@ def load_corrections(path: str | Path, data: Dataset | None = None) -> dict[str,
                 marks[row["id"]] = mark
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UnskewError(f"the corrections {path} cannot be read: {error}.") from error
-    if data is not None and marks and not set(marks) & set(data.ids):
+    if of and marks and not any(name in marks for data in of for name in data.ids):
         raise UnskewError(
-            f"the corrections {path} are of other data: none of their {len(marks)} samples is in {data.name}; "
+            f"the corrections {path} are of other data: none of their {len(marks)} samples is in {of[0].name}; "
             f"the first is {next(iter(marks))!r}."
         )
     return marks
