@@ -18,6 +18,7 @@ from unskew.config import combine, dotted
 from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 from unskew.paper.commands import app as paper
+from unskew.view.command import view
 
 
 def _whole(kind: Any, tokens: Any) -> int:
@@ -79,6 +80,7 @@ app = App(
     "--debug shows the traceback of an error.",
 )
 app.command(paper)
+app.command(view)
 _overrides: dict[str, dict[str, Any]] = {}  # the dotted options of this call
 _said: list[str] = []  # and all of it, for the report
 

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unskew.models.gradcam import gradcam
 from unskew.models.network import Network
@@ -24,9 +24,15 @@ def network(backbone: nn.Module, width: int) -> Network:
     with torch.no_grad():
         for parameter in made.head.parameters():
             parameter.fill_(0)
-        made.head[0].weight.fill_(1)
-        made.head[2].weight[1].fill_(1)  # more light, more of class 1
+        made.head.get_parameter("0.weight").fill_(1)
+        made.head.get_parameter("2.weight")[1].fill_(1)  # more light, more of class 1
     return made
+
+
+def looked(made: Network, images: Tensor) -> tuple[Tensor, Tensor]:
+    found = gradcam(made, images)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("spatial", [True, False])
@@ -34,7 +40,7 @@ def test_it_points_at_what_speaks_for_the_class(spatial):
     images = torch.zeros(2, 3, 16, 16)
     images[0, :, :4, :4] = 1
     images[1, :, 12:, 12:] = 1
-    maps, predictions = gradcam(network(Corner(spatial), 1), images)
+    maps, predictions = looked(network(Corner(spatial), 1), images)
     assert predictions.tolist() == [1, 1]
     assert maps.shape == (2, 16, 16)
     assert divmod(int(maps[0].argmax()), 16) < (5, 5)
@@ -49,7 +55,7 @@ def test_the_networks_that_come_with_it_have_a_map():
     for name, size in (("cnn", 24), ("resnet18", 32)):
         made = model_factory(name, 3, size)().eval()
         images = torch.rand(2, 3, size, size)
-        maps, predictions = gradcam(made, images)
+        maps, predictions = looked(made, images)
         assert maps.shape == (2, size, size)
         with torch.no_grad():
             assert torch.equal(predictions, made(images).argmax(1))

@@ -50,8 +50,8 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def written(path, *given, **more) -> tuple[str, Page]:
-    unskew.report(*given, path / "report.html", **more)
+def written(path, data, partition, run, **more) -> tuple[str, Page]:
+    unskew.report(data, partition, run, path / "report.html", **more)
     text = (path / "report.html").read_text(encoding="utf-8")
     return text, Page(text)
 

@@ -111,26 +111,26 @@ class Partition:
                     f"and {b!r} in the data; make it anew with `unskew identify`."
                 )
 
-        def take(values):
-            return None if values is None else values[order]
-
         # Class indices may differ between the two; names do not.
         known = {name: i for i, name in enumerate(data.class_names)}
         renumber = torch.tensor([*(known.get(name, -1) for name in self.class_names), -1], dtype=torch.int16)
-        predictions = None if self.predictions is None else renumber[self.predictions[order].long()]
+        taken = self.at(order)
         return replace(
-            self,
-            conflicting=self.conflicting[order],
-            score=self.score[order],
+            taken,
             labels=data.labels,
             ids=data.ids,
             class_names=data.class_names,
-            predictions=predictions,
-            losses=take(self.losses),
-            weight=take(self.weight),
+            predictions=None if taken.predictions is None else renumber[taken.predictions.long()],
             bias=data.bias,
             fingerprint=data.fingerprint,
         )
+
+    def at(self, rows: Tensor) -> "Partition":
+        """These rows, in this order."""
+        tensors = ("conflicting", "score", "labels", "predictions", "losses", "weight", "bias")
+        held = {name: getattr(self, name) for name in tensors}
+        taken = {name: None if values is None else values[rows] for name, values in held.items()}
+        return replace(self, ids=[self.ids[i] for i in rows.tolist()], fingerprint="", **taken)
 
     def save(self, path: str | Path) -> None:
         """A CSV that a person can open, and beside it ``….history.npz`` with what a table cannot show."""

@@ -52,7 +52,11 @@ def sidecar(path: str | Path) -> Path:
 
 def load_partition(path: str | Path, data: Dataset) -> Partition:
     """Read a partition for ``data``: one that ``save`` wrote, or any CSV with columns ``id`` and ``conflicting``."""
-    path = Path(path)
+    return read_partition(Path(path), data).matched_to(data)
+
+
+def read_partition(path: Path, data: Dataset) -> Partition:
+    """The same in the order of the file, whatever samples it names; classes are numbered as in ``data``."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -76,8 +80,7 @@ def load_partition(path: str | Path, data: Dataset) -> Partition:
     else:
         labels = torch.tensor([label_of.get(name, 0) for name in ids], dtype=torch.int64)
     extra: dict[str, Any] = {"how": path.name, **_sidecar(path, ids, names)}
-    partition = Partition(conflicting, score, labels, ids, names, **extra)
-    return partition.matched_to(data)
+    return Partition(conflicting, score, labels, ids, names, **extra)
 
 
 def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
