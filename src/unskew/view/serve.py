@@ -26,7 +26,7 @@ def view(folder: Path, data: str | None, data_dir: Path | None, port: int, devic
     viewer.marks.current()  # corrections that cannot be read are told now
     if samples.missing:
         tell([f"{samples.missing} samples of the partition are not in {samples.name} any longer, and not shown"])
-    with _listen(port) as listening:
+    with listen(port) as listening:
         port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
         address = f"http://{ADDRESS}:{port}/{token}/"
         say(f"{samples.name}: {len(samples)} samples, {int(samples.conflicting.sum())} of them suspected.")
@@ -42,7 +42,7 @@ def view(folder: Path, data: str | None, data_dir: Path | None, port: int, devic
             say("Closed.")
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
     try:
         return socket.create_server((ADDRESS, port))
     except (OSError, OverflowError) as error:
