@@ -224,9 +224,10 @@ $("help").addEventListener("click", () => $("keys").showModal());
 $("copy").addEventListener("click", async () => { try { await navigator.clipboard.writeText(about.command); $("copy").textContent = "Copied"; } catch { getSelection().selectAllChildren($("command-text")); } });
 
 let waiting;
-filters.addEventListener("input", (event) => { page = 0; clearTimeout(waiting); waiting = setTimeout(load, event.target.matches("input") ? 180 : 0); });
-filters.addEventListener("submit", (event) => { event.preventDefault(); grid.querySelector(".card")?.focus(); });
-filters.addEventListener("reset", () => { page = 0; setTimeout(load); });
+filters.addEventListener("input", (event) => { page = 0; clearTimeout(waiting); waiting = setTimeout(() => load(), event.target.matches("input") ? 180 : 0); });
+filters.addEventListener("submit", (event) => event.preventDefault());
+filters.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target.matches("input")) { event.preventDefault(); clearTimeout(waiting); load(0); } });
+filters.addEventListener("reset", () => { page = 0; setTimeout(() => load()); });
 // Another viewer may have corrected something meanwhile.
 addEventListener("visibilitychange", () => { if (!document.hidden && about && opened < 0 && !grid.contains(document.activeElement)) load(); });
 
