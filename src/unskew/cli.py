@@ -59,7 +59,7 @@ Size = Annotated[
 SkipBad = Annotated[bool, Parameter(help="Leave out images that cannot be read.", negative="")]
 Out = Annotated[Path, Parameter(help="The run folder.")]
 Identify = Annotated[
-    str | None, Parameter(help="Stage 1: ph, sp, oracle, random or a CSV; --identify.OPTION VALUE sets its options.")
+    str | None, Parameter(help="Stage 1: see `unskew methods`, or a CSV; --identify.OPTION VALUE sets its options.")
 ]
 ConfigFile = Annotated[Path | None, Parameter(name="--config", help="YAML file; what the command line says wins.")]
 Resume = Annotated[bool, Parameter(help="Go on from the checkpoint in --out.", negative="")]

@@ -20,11 +20,11 @@ from unskew.engine.processes import is_main
 from unskew.engine.progress import Listener, TensorBoard, WeightsAndBiases
 from unskew.errors import UnskewError
 from unskew.files import write_text
-from unskew.identifiers import IDENTIFIERS, stage1_of
+from unskew.identifiers import IDENTIFIERS, NEEDS_BIAS, RepairOptions, stage1_of
 from unskew.methods import method_named
 from unskew.options import build, help_of, names
 from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, saved_config, was_trained_on
-from unskew.training import Run, settings_of, try_out
+from unskew.training import Run, try_out
 
 PACKAGES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 
@@ -43,7 +43,7 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
     how, model = stage1.pop("name"), stage1.pop("model", None)
     job = stage1_of(data, {"name": how, **stage1}, model)
     try_out(job)
-    partition = unskew.identify(data, how, **settings_of(how, stage1)) if job is None else None
+    partition = unskew.identify(data, how, **stage1) if job is None else None
     if is_main():
         begin(out, {**origin, "identify": job.as_dict() if job else {"name": how, **stage1}}, resume)
         listeners.append(MetricsFile(out / METRICS))
@@ -63,7 +63,7 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
 def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, command: str = "") -> None:
     loading, options = _split(config)
     method = {"name": NESTED["method"], **options.pop("method", {})}
-    stage1 = {"name": NESTED["identify"], **options.pop("identify", {})}
+    own = options.pop("identify", {})
     origin = dict(loading)
     splits = unskew.load_splits(loading.pop("data"), **loading)
     data, test = splits.train, splits.test
@@ -75,8 +75,10 @@ def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, c
     say(f"{data.name}: {len(data)} images of {data.size} px in {data.num_classes} classes, {len(test)} for test")
     tell(data.notes)
     name = method.pop("name")
-    build(method_named(name)[1].Config, method, f"{name!r}")
-    if "identify" in config and "partition" not in unskew.METHODS[name].needs:
+    cls = method_named(name)[1]
+    stage1 = {"name": cls.stage1, **own}
+    build(cls.Config, method, f"{name!r}")
+    if "identify" in config and "partition" not in cls.needs:
         tell([f"{name} needs no partition: what was said about it is not used"])
     run = unskew.train(
         data, None, name, identify=stage1, test=test, out=out, resume=resume, progress=True,
@@ -138,22 +140,32 @@ def export(run: Path, onnx: Path | None, safetensors: Path | None) -> None:
 
 
 def methods() -> None:
-    table = Table("name", "needs", "what it does", box=None)
+    table = Table("method", "from", "bias labels", "stages", "cost", "what it does", box=None)
+    stage1 = Table("stage 1", "bias labels", "what it does", box=None)
     options = Table("option", "default", "meaning", box=None)
-    registries = (("method", unskew.METHODS), ("identify", IDENTIFIERS))
-    for section, registry in registries:
+    for name, cls in unskew.METHODS.items():
+        two = "partition" in cls.needs
+        labels = "needed" if "bias" in cls.needs or (two and cls.stage1 in NEEDS_BIAS) else "-"
+        table.add_row(name, cls.source or "-", labels, f"{cls.stage1}, {name}" if two else "1", cls.cost, _first(cls))
+    for name, cls in IDENTIFIERS.items():
+        stage1.add_row(name, "-", _first(cls))
+    stage1.add_row("repair", "needed", "Weights under which the bias label says least about the class.")
+    stage1.add_row("oracle", "needed", "The true partition.")
+    stage1.add_row("random", "-", "Half of the samples, at random.")
+    stage1.add_row("FILE.csv", "-", "A partition with columns id and conflicting.")
+    rows = [("method", unskew.METHODS), ("identify", {**IDENTIFIERS, "repair": RepairOptions})]
+    for section, registry in rows:
         for name, cls in registry.items():
-            about = (cls.__doc__ or "").strip().splitlines()[0]
-            needs = ", ".join(sorted(cls.needs)) or "-"
-            table.add_row(name if section == "method" else f"{name} (stage 1)", needs, about)
-            for key, (default, help_) in help_of(cls.Config).items():
+            for key, (default, help_) in help_of(getattr(cls, "Config", cls)).items():
                 options.add_row(f"{name}: --{section}.{key}", str(default), help_)
-    table.add_row("oracle (stage 1)", "bias", "The true partition, where bias labels tell it.")
-    table.add_row("random (stage 1)", "-", "Half of the samples, at random.")
-    table.add_row("FILE.csv (stage 1)", "-", "A partition with columns id and conflicting.")
-    _print(table)
-    say("")
-    _print(options)
+    for each in (table, stage1, options):
+        _print(each)
+        say("")
+    say("cost: of an epoch, against plain training. Any stage 1 goes with any method that has two stages.")
+
+
+def _first(cls: type) -> str:
+    return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def download(name: str, data_dir: Path) -> None:

@@ -74,8 +74,8 @@ def check_method(method: type[Method], *, data: Dataset | None = None, **options
 
     It builds, steps and predicts; its options are a frozen dataclass apart from the settings; a saved state gives
     the same logits; a run killed in the middle of an epoch and resumed ends with the same weights; a step never
-    waits for the host; one that is ``recordable`` leaves nothing in Python; and two processes with half the batch
-    each have, together, one process's gradient.
+    waits for the host; one that is ``recordable`` leaves nothing in Python; and, unless it is ``coupled``, two
+    processes with half the batch each have, together, one process's gradient.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ def check_method(method: type[Method], *, data: Dataset | None = None, **options
     _check_streams(job, data, partition)
     _check_step(job, data, partition)
     _check_resume(job, data, partition)
-    _check_halves(job, data, partition)
+    if not method.coupled:
+        _check_halves(job, data, partition)
 
 
 def _known(values: Tensor | None) -> Tensor:

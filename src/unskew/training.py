@@ -16,13 +16,11 @@ from unskew.engine.inference import pick_device
 from unskew.engine.method import Method
 from unskew.engine.processes import device_name, is_main, wait
 from unskew.engine.progress import Listener, listeners_for
-from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 from unskew.identifiers import identify as run_stage1
 from unskew.identifiers import stage1_of
 from unskew.methods import method_named
 from unskew.models.saved import save_model
-from unskew.options import split
 from unskew.results import Result, about_partition, versions, write_results
 from unskew.run_folder import CHECKPOINT, METRICS, MODEL, PARTITION, RESULTS, MetricsFile, begin
 from unskew.scores import evaluate
@@ -64,7 +62,7 @@ def train(
     partition: Partition | None = None,
     method: str | type[Method] = "lmix",
     *,
-    identify: str | Path | Mapping[str, Any] = "ph",
+    identify: str | Path | Mapping[str, Any] | None = None,
     corrections: str | Path | Mapping[str, str] | None = None,
     test: Dataset | None = None,
     model: str | nn.Module | None = None,
@@ -84,9 +82,10 @@ def train(
     partition : Partition, optional
         From :func:`unskew.identify`. If the method needs one and none is given, it is made as ``identify`` says.
     method : str or subclass of Method
-        ``lmix``, ``smix``, ``mixup``, ``erm``, or your own.
-    identify : str, path or dict
-        Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``.
+        One of ``unskew.METHODS``, or your own.
+    identify : str, path or dict, optional
+        Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``. By
+        default what the method says: ``ph`` for most.
     corrections : path or dict, optional
         ``corrections.csv`` as `unskew view` writes it, for a partition that is given: samples marked conflicting or
         aligned change sides, and those whose label is wrong are left out.
@@ -123,7 +122,7 @@ def train(
         if isinstance(corrections, str | Path):
             origin = {**(origin or {"data": data.name}), "corrections": str(corrections)}
     job = decide(name, cls, data, options, model)
-    stage1 = _stage1(partition, identify, options) if "partition" in cls.needs else {}
+    stage1 = _stage1(partition, identify, options, cls.stage1) if "partition" in cls.needs else {}
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
     if stage1_job is not None and corrections is not None:
@@ -134,7 +133,6 @@ def train(
     for some in (job, stage1_job):
         try_out(some)
     if stage1 and partition is None and stage1_job is None:
-        more = settings_of(stage1["name"], more)
         partition = run_stage1(data, stage1["name"], **more)
     if stage1 and partition is not None:
         partition = _two_sided(corrected(partition.matched_to(data), marks), data)
@@ -177,12 +175,14 @@ def train(
     return run
 
 
-def _stage1(partition: Partition | None, identify: str | Path | Mapping[str, Any], options: Mapping) -> dict[str, Any]:
+def _stage1(
+    partition: Partition | None, identify: str | Path | Mapping[str, Any] | None, options: Mapping, usual: str
+) -> dict[str, Any]:
     if partition is not None:
         return {"name": partition.how}
-    chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify)}
+    chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify or usual)}
     shared = SHARED if chosen.get("model") else (*SHARED, *OF_THE_MODEL)
-    return {**{key: value for key, value in options.items() if key in shared}, "name": "ph", **chosen}
+    return {**{key: value for key, value in options.items() if key in shared}, "name": usual, **chosen}
 
 
 def _two_sided(partition: Partition, data: Dataset) -> Partition:
@@ -199,11 +199,6 @@ def _two_sided(partition: Partition, data: Dataset) -> Partition:
         f"the partition ({partition.how}) calls {conflicting} of the {len(data)} training samples conflicting, and "
         "training needs some that are and some that are not: mark others, or train with --method erm."
     )
-
-
-def settings_of(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stage 1 that trains nothing may be told: settings, of which it uses the seed."""
-    return split(dict(options), Settings, where=f"{how!r}")[0]
 
 
 def try_out(job: Job | None) -> None:

@@ -113,7 +113,9 @@ def test_print_is_light_whole_and_without_controls(browser, report):
         for control in ("nav", "#theme", "#filter"):
             assert page.locator(control).is_hidden()
         assert page.evaluate("getComputedStyle(document.querySelector('.tall')).maxHeight") == "none"
-        assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), "those further down as well"
+        assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), (
+            "those further down as well"
+        )
 
 
 def test_without_script_everything_can_be_read(browser, report):

@@ -83,6 +83,14 @@ def test_without_a_history_no_meter_pretends():
     assert not found.trained
 
 
+def test_a_single_look_is_never_called_sure():
+    found = verdict(*case(history(200, epochs=1, never=20)))
+    assert [meter.name for meter in found.meters] == ["Share of each class"]
+    assert found.sure == ""
+    assert found.clear
+    assert not verdict(*case(history(200, epochs=1, never=3))).clear
+
+
 def test_most_certain_first_and_equal_scores_by_loss():
     data, partition = case(history(40, never=6))
     losses = torch.zeros(40, 8).half()

@@ -99,6 +99,14 @@ class Engine:
         """Make this epoch the last."""
         self._stopped = True
 
+    def gather(self, tensor: Tensor) -> Tensor:
+        """What every process has, one after another along the first dimension."""
+        if self.fabric.world_size == 1:
+            return tensor
+        every = self.fabric.all_gather(tensor)
+        assert isinstance(every, Tensor)
+        return every.flatten(0, 1)
+
     def judge(self, model: torch.nn.Module) -> Judgement:
         """Prediction and loss of every training sample, in eval mode and without augmentation.
 
@@ -111,11 +119,7 @@ class Engine:
             here = slice(part.start - share.rows.start, part.stop - share.rows.start)
             found[here, 0] = logits.argmax(1).float()
             found[here, 1] = losses(logits, labels[part])
-        if self.fabric.world_size > 1:
-            found = self.fabric.all_gather(found)
-            assert isinstance(found, Tensor)
-            found = found.flatten(0, 1)
-        found = found[: len(self.data)]
+        found = self.gather(found)[: len(self.data)]
         return Judgement(found[:, 0].long(), found[:, 1].contiguous())
 
     # The loop

@@ -46,7 +46,12 @@ class Job:
 
 
 def decide(
-    name: str, method: type[Method], data: Dataset, options: Mapping[str, Any], model: str | nn.Module | None = None
+    name: str,
+    method: type[Method],
+    data: Dataset,
+    options: Mapping[str, Any],
+    model: str | nn.Module | None = None,
+    stage1: bool = False,
 ) -> Job:
     """Put together the method's defaults, the data set's recipe and the user's options, the later ones winning."""
     if len(data.labels.unique()) < 2:
@@ -56,7 +61,11 @@ def decide(
     chosen = dict(options)
     if isinstance(model, str):
         chosen["model"] = model
-    values = {**method.defaults, **recipe(data.name, name), **{k: v for k, v in chosen.items() if v is not None}}
+    values = {
+        **method.defaults,
+        **recipe(data.name, name, stage1),
+        **{k: v for k, v in chosen.items() if v is not None},
+    }
     for_method, for_settings = split(values, method.Config, Settings, where=where)
     config = build(method.Config, for_method, where)
     settings = build(Settings, for_settings, where).for_data(len(data), data.size)

@@ -59,6 +59,9 @@ class Method(nn.Module):
     counts nothing, and tensors that last stay in their place. One GPU then replays a recording of the step, which
     is twice as fast for a small network. It is not inherited: a subclass makes its own promise.
 
+    With ``coupled = True`` the samples of a batch act on each other (pairs, ranks, maxima), so that the gradient of a
+    batch is not the mean of its halves': several processes then train on as many smaller batches.
+
     Attributes
     ----------
     model : nn.Module
@@ -69,12 +72,16 @@ class Method(nn.Module):
     needs: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     recordable: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
+    stage1: ClassVar[str] = "ph"  # the identifier it takes its partition from, unless told otherwise
+    source: ClassVar[str] = ""  # the publication, for `unskew methods`
+    cost: ClassVar[str] = "1"  # of an epoch, against plain training
 
     def __init__(
         self, data: Dataset, partition: Partition | None, make_model: Callable[[], nn.Module], config: Any
     ) -> None:
         super().__init__()
-        self.data, self.partition, self.config = data, partition, config
+        self.data, self.partition, self.config, self.make_model = data, partition, config, make_model
         self.model = make_model()
 
     def streams(self) -> Streams:
@@ -108,3 +115,10 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
     each = F.cross_entropy(logits, labels, reduction="none")
     assert each.shape == labels.shape, f"expected one loss a sample, got {tuple(each.shape)}"
     return each
+
+
+def gce_losses(logits: Tensor, labels: Tensor, q: float) -> Tensor:
+    """Generalised cross-entropy (Zhang and Sabuncu 2018) of each sample, as p^q·CE with p^q held fixed: the gradient is
+    that of (1 − p^q)/q."""
+    each = losses(logits, labels)
+    return torch.exp(-q * each.detach()) * each

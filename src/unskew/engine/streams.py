@@ -21,6 +21,8 @@ class Stream:
         Draw with replacement; otherwise each epoch is a fresh permutation of the pool, or several.
     shuffle_of : str, optional
         Instead of a pool: the samples of another stream's batch, in another order, augmented alike.
+    weights : tensor, optional
+        How likely each of the pool is drawn, with ``replace``; by default all alike.
     noise : int
         How many uniform numbers each sample brings along, for whatever the method draws at random.
     """
@@ -29,6 +31,7 @@ class Stream:
     replace: bool = False
     shuffle_of: str | None = None
     noise: int = 0
+    weights: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,10 @@ def make_plan(streams: Streams, batch_size: int, seed: int, epoch: int) -> Plan:
 def _draw(stream: Stream, name: str, count: int, parts: int, seed: int, epoch: int) -> Tensor:
     pool = stream.pool
     assert pool is not None
+    if stream.weights is not None:
+        below = stream.weights.double().cumsum(0)
+        drawn = torch.rand(count, generator=generator(seed, "draw", name, epoch), dtype=torch.float64) * below[-1]
+        return pool[torch.searchsorted(below, drawn, right=True).clamp(max=len(pool) - 1)]
     if stream.replace:
         return pool[torch.randint(len(pool), (count,), generator=generator(seed, "draw", name, epoch))]
     whole, part = divmod(epoch, parts)

@@ -1,7 +1,7 @@
 """Stage 1: find the samples that break the shortcut, without being told what it is."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,23 @@ from unskew.engine.fit import Job, decide, fit
 from unskew.engine.method import Method
 from unskew.engine.processes import agree, is_main, wait
 from unskew.engine.progress import Listener, listeners_for
+from unskew.engine.settings import Settings
 from unskew.errors import UnskewError, nearest
+from unskew.identifiers.biased import Biased
+from unskew.identifiers.errors import ErrorSet
 from unskew.identifiers.given import coin, oracle
 from unskew.identifiers.history import PH
+from unskew.identifiers.repair import RepairOptions, repair
 from unskew.identifiers.single import SP
 from unskew.models.saved import save_model
+from unskew.options import build, split
 from unskew.run_folder import PARTITION
 from unskew.run_folder import STAGE1_CHECKPOINT as CHECKPOINT
 from unskew.run_folder import STAGE1_MODEL as MODEL
 
-IDENTIFIERS: dict[str, type[Method]] = {"ph": PH, "sp": SP}
-GIVEN = ("oracle", "random")
+IDENTIFIERS: dict[str, type[Method]] = {"ph": PH, "sp": SP, "jtt": ErrorSet, "gce": Biased}
+GIVEN = ("oracle", "random", "repair")  # these train no network
+NEEDS_BIAS = ("oracle", "repair")
 
 
 def identify(
@@ -44,8 +50,9 @@ def identify(
     ----------
     data : Dataset
         From :func:`unskew.load`.
-    how : {"ph", "sp", "oracle", "random"} or path
-        Prediction history, single prediction, the true split, a coin, or a CSV with ``id`` and ``conflicting``.
+    how : {"ph", "sp", "jtt", "gce", "repair", "oracle", "random"} or path
+        Prediction history, single prediction, the errors of plain training, those of a network biased on purpose,
+        REPAIR's weights (needs bias labels), the true split, a coin, or a CSV with ``id`` and ``conflicting``.
     model : str or nn.Module, optional
         The network to train; by default by image size.
     out : path, optional
@@ -68,13 +75,13 @@ def identify(
     out = Path(out) if out is not None else None
     job = stage1_of(data, {"name": str(how), **options}, model)
     if job is None:
-        partition = _given(data, str(how), int(options.get("seed") or 0))
+        partition = _given(data, str(how), given_options(str(how), options))
     elif resume and out is not None and agree(lambda: (out / PARTITION).exists()):
         return _finished(out / PARTITION, data, job)
     else:
         checkpoint = out / CHECKPOINT if out is not None else None
         method, _ = fit(job, data, None, checkpoint, resume, (*listeners_for(progress), *listeners))
-        assert isinstance(method, PH | SP)
+        assert isinstance(method, PH | SP | ErrorSet | Biased)
         partition = replace(method.result(), made_by=job.digest(data))
         if out is not None and is_main():
             save_model(method.model, job.make_model.describe(), out / MODEL, data.class_names)  # type: ignore[arg-type]
@@ -85,10 +92,23 @@ def identify(
     return partition
 
 
-def _given(data: Dataset, how: str, seed: int) -> Partition:
+def _given(data: Dataset, how: str, options: dict[str, Any]) -> Partition:
     if how == "oracle":
         return oracle(data)
-    return coin(data, seed) if how == "random" else load_partition(how, data)
+    if how == "repair":
+        return repair(data, build(RepairOptions, options, "'repair'"))
+    return coin(data, int(options.get("seed") or 0)) if how == "random" else load_partition(how, data)
+
+
+def given_options(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stage 1 that trains no network may be told: its own options, and settings, of which it uses the seed."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if how != "repair":
+        return split(given, Settings, where=f"{how!r}")[0]
+    own = {field.name for field in fields(RepairOptions)}
+    rest = {key: value for key, value in given.items() if key not in own}
+    split(rest, Settings, where="'repair'")
+    return {key: value for key, value in given.items() if key in own}
 
 
 def _finished(path: Path, data: Dataset, job: Job) -> Partition:
@@ -107,7 +127,7 @@ def stage1_of(data: Dataset, stage1: Mapping[str, Any], model: str | nn.Module |
     how = stage1["name"]
     if how in IDENTIFIERS:
         options = {key: value for key, value in stage1.items() if key != "name"}
-        return decide(how, IDENTIFIERS[how], data, options, model)
+        return decide(how, IDENTIFIERS[how], data, options, model, stage1=True)
     if how not in GIVEN and not Path(how).is_file():
         raise UnskewError(f"there is no identifier or file {how!r}; {nearest(how, [*IDENTIFIERS, *GIVEN])}")
     return None

@@ -2,12 +2,29 @@
 
 from unskew.engine.method import Method
 from unskew.errors import UnskewError, nearest
+from unskew.methods.cvar_dro import CVaRDRO
 from unskew.methods.erm import ERM
+from unskew.methods.group_dro import GroupDRO
+from unskew.methods.jtt import JTT
+from unskew.methods.lff import LfF
 from unskew.methods.lmix import LMix
 from unskew.methods.mixup import Mixup
+from unskew.methods.repair import Repair
+from unskew.methods.selecmix import SelecMix
 from unskew.methods.smix import SMix
 
-METHODS: dict[str, type[Method]] = {"erm": ERM, "mixup": Mixup, "smix": SMix, "lmix": LMix}
+METHODS: dict[str, type[Method]] = {
+    "erm": ERM,
+    "mixup": Mixup,
+    "smix": SMix,
+    "lmix": LMix,
+    "lff": LfF,
+    "jtt": JTT,
+    "selecmix": SelecMix,
+    "cvar-dro": CVaRDRO,
+    "group-dro": GroupDRO,
+    "repair": Repair,
+}
 
 
 def method_named(method: str | type[Method]) -> tuple[str, type[Method]]:

@@ -41,6 +41,8 @@ class LMix(Method):
     model: Network
     needs = frozenset({"partition"})
     recordable = True
+    source = "Morerio et al. 2024"
+    cost = "1.7"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

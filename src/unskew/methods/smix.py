@@ -39,6 +39,8 @@ class SMix(Method):
     partition: Partition
     needs = frozenset({"partition"})
     recordable = True
+    source = "Morerio et al. 2024"
+    cost = "3, or 1 if only the mix is learnt"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

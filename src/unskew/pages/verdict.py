@@ -40,7 +40,7 @@ class ClassFound:
 class Verdict:
     headline: str
     sentences: Sequence[str]
-    sure: str  # high, fair, low; empty where nothing tells
+    sure: str  # high, fair, low; empty where a single look, or none, cannot tell
     meters: Sequence[Meter]
     classes: Sequence[ClassFound]
     quality: Quality | None
@@ -52,22 +52,22 @@ def verdict(data: Dataset, partition: Partition) -> Verdict:
     classes = _classes(data, partition)
     count, total = int(partition.conflicting.sum()), len(partition)
     meters = [] if count == 0 else [m for m in (_share(classes, count, total), *_over_time(partition)) if m]
-    never = _never(partition)
-    strict = count if never is None else int(never[:, -1].sum())
-    clear = count > 0 and (never is None or strict >= FEWEST * len(data.class_names))
+    watched = partition.times_right is not None
+    strict = int((partition.times_right == 0).sum()) if partition.times_right is not None else count
+    clear = count > 0 and (not watched or strict >= FEWEST * len(data.class_names))
     sure = ""
-    if partition.predictions is not None and count and clear:
+    if len(meters) > 1 and clear:
         grades = {m.grade for m in meters}
         sure = "low" if "poor" in grades else "fair" if "fair" in grades else "high"
     return Verdict(
         headline=_headline(count, total, clear),
         sentences=_sentences(partition, classes, count, strict, clear),
         sure=sure,
-        meters=meters if partition.predictions is not None else [],
+        meters=meters if watched else [],
         classes=classes,
         quality=partition.quality(data.aligned) if data.aligned is not None and count else None,
         clear=clear,
-        trained=partition.predictions is not None,
+        trained=watched,
     )
 
 

@@ -1,0 +1,40 @@
+"""CVaR DRO (Levy et al., NeurIPS 2020, arXiv 2010.05893): only the largest losses of a batch count."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unskew.engine.method import Batch, Loss, Method, losses
+from unskew.options import option
+
+
+class CVaRDRO(Method):
+    """The mean of the worst α of each batch: of m losses the ⌊αm⌋ largest weigh 1/(αm), the next one the rest."""
+
+    @dataclass(frozen=True)
+    class Config:
+        share: float = option(0.1, "α, the share of a batch that counts", above=0, most=1)
+
+    config: Config
+    source = "Levy et al. 2020"
+    cost = "1"
+    recordable = True
+    coupled = True
+
+    def forward(self, batch: Batch) -> Loss:
+        samples = batch["all"]
+        each = losses(self.model(samples.x), samples.y)
+        weights = worst_weights(len(each), self.config.share).to(each.device)
+        return each.sort(descending=True).values @ weights.to(each.dtype), {}
+
+
+def worst_weights(count: int, share: float) -> Tensor:
+    """Weights of ``count`` losses in descending order; they add up to 1."""
+    whole = math.floor(share * count + 1e-9)
+    weights = torch.zeros(count)
+    weights[:whole] = 1 / (share * count)
+    if whole < count:
+        weights[whole] = 1 - whole / (share * count)
+    return weights
