@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unskew.data.corrections import corrected, load_corrections, without_wrong_labels
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.fit import Job, decide, fit
@@ -62,6 +63,7 @@ def train(
     method: str | type[Method] = "lmix",
     *,
     identify: str | Path | Mapping[str, Any] | None = None,
+    corrections: str | Path | Mapping[str, str] | None = None,
     test: Dataset | None = None,
     model: str | nn.Module | None = None,
     out: str | Path | None = None,
@@ -84,6 +86,9 @@ def train(
     identify : str, path or dict, optional
         Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``. By
         default what the method says: ``ph`` for most.
+    corrections : path or dict, optional
+        ``corrections.csv`` as `unskew view` writes it, for a partition that is given: samples marked conflicting or
+        aligned change sides, and those whose label is wrong are left out.
     test : Dataset, optional
         Scored once, with the weights of the last epoch; nothing is ever selected on it.
     model : str or nn.Module, optional
@@ -110,10 +115,18 @@ def train(
     name, cls = method_named(method)
     if "bias" in cls.needs and data.bias is None:
         raise UnskewError(f"{name} needs bias labels, and {data.name} has none: use a method that does not, like lmix.")
+    marks: Mapping[str, str] = {}
+    if corrections is not None:
+        marks = corrections if isinstance(corrections, Mapping) else load_corrections(corrections, data)
+        data = without_wrong_labels(data, marks)
+        if isinstance(corrections, str | Path):
+            origin = {**(origin or {"data": data.name}), "corrections": str(corrections)}
     job = decide(name, cls, data, options, model)
     stage1 = _stage1(partition, identify, options, cls.stage1) if "partition" in cls.needs else {}
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
+    if stage1_job is not None and corrections is not None:
+        raise UnskewError("corrections need the partition that they correct: give --partition partition.csv too.")
     folder = Path(out) if out is not None else None
     more = {key: value for key, value in stage1.items() if key != "name"}
     # What cannot work is found out before the folder of an older run is cleared.
@@ -122,7 +135,7 @@ def train(
     if stage1 and partition is None and stage1_job is None:
         partition = run_stage1(data, stage1["name"], **more)
     if stage1 and partition is not None:
-        partition = _two_sided(partition.matched_to(data), data)
+        partition = _two_sided(corrected(partition.matched_to(data), marks), data)
     listeners = (*listeners_for(progress), *listeners)
     if folder is not None and is_main():
         about_stage1 = stage1_job.as_dict() if stage1_job else stage1
@@ -132,6 +145,7 @@ def train(
     if stage1_job is not None:
         shown = {"progress": False, "listeners": listeners}
         partition = run_stage1(data, stage1["name"], model=stage1_model, out=out, resume=resume, **shown, **more)
+        partition = _two_sided(partition, data)
     elif stage1 and partition is not None and folder is not None and is_main():
         partition.save(folder / PARTITION)
     trained, engine = fit(job, data, partition, folder / CHECKPOINT if folder else None, resume, listeners)
@@ -176,6 +190,11 @@ def _two_sided(partition: Partition, data: Dataset) -> Partition:
     conflicting = int(partition.conflicting.sum())
     if 0 < conflicting < len(data):
         return partition
+    if not conflicting and partition.made_by:
+        raise UnskewError(
+            "nothing was found conflicting, so there is no sign of a shortcut here: train with --method erm, or change "
+            "how long stage 1 trains (--identify.epochs)."
+        )
     raise UnskewError(
         f"the partition ({partition.how}) calls {conflicting} of the {len(data)} training samples conflicting, and "
         "training needs some that are and some that are not: mark others, or train with --method erm."

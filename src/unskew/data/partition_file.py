@@ -37,7 +37,7 @@ def save_partition(partition: Partition, path: str | Path) -> None:
     extra: dict[str, Any] = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
     extra |= {"how": np.array(partition.how), "made_by": np.array(partition.made_by)}
     extra["notes"] = np.array(list(partition.notes), str)
-    for name in ("predictions", "weight"):
+    for name in ("predictions", "losses", "weight"):
         values = getattr(partition, name)
         if values is not None:
             extra[name] = values.numpy()
@@ -52,7 +52,11 @@ def sidecar(path: str | Path) -> Path:
 
 def load_partition(path: str | Path, data: Dataset) -> Partition:
     """Read a partition for ``data``: one that ``save`` wrote, or any CSV with columns ``id`` and ``conflicting``."""
-    path = Path(path)
+    return read_partition(Path(path), data).matched_to(data)
+
+
+def read_partition(path: Path, data: Dataset) -> Partition:
+    """The same in the order of the file, whatever samples it names; classes are numbered as in ``data``."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -76,8 +80,7 @@ def load_partition(path: str | Path, data: Dataset) -> Partition:
     else:
         labels = torch.tensor([label_of.get(name, 0) for name in ids], dtype=torch.int64)
     extra: dict[str, Any] = {"how": path.name, **_sidecar(path, ids, names)}
-    partition = Partition(conflicting, score, labels, ids, names, **extra)
-    return partition.matched_to(data)
+    return Partition(conflicting, score, labels, ids, names, **extra)
 
 
 def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
@@ -97,8 +100,9 @@ def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
             extra["made_by"] = str(file["made_by"])
             if "predictions" in file:
                 extra["predictions"] = torch.from_numpy(renumber[file["predictions"][order]])
-            if "weight" in file:
-                extra["weight"] = torch.from_numpy(file["weight"][order])
+            for name in ("losses", "weight"):
+                if name in file:
+                    extra[name] = torch.from_numpy(file[name][order])
             return extra
     except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as error:
         raise UnskewError(f"{beside} is damaged ({error}): remove it, and the CSV alone will do.") from error
