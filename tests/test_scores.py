@@ -29,6 +29,7 @@ def test_each_score_by_hand():
     assert s.all == pytest.approx(25 / 40)
     assert s.aligned == pytest.approx(19 / 20)
     assert s.unbiased == pytest.approx(6 / 20)
+    assert s.gap == pytest.approx(25 / 40 - 6 / 20)
     assert s.worst_group == pytest.approx(0.2)
     assert s.minority_mean == pytest.approx(0.3)
     assert s.train_weighted == pytest.approx(0.4 * 1 + 0.1 * 0.4 + 0.2 * 0.2 + 0.3 * 0.9)
@@ -40,7 +41,7 @@ def test_each_score_by_hand():
 def test_what_is_not_known_is_none():
     s = score(predictions(10, 4, 2, 9), grid(bias=None, aligned=None, group_weights=None))
     assert s.all == pytest.approx(25 / 40)
-    assert (s.unbiased, s.aligned, s.worst_group, s.minority_mean, s.train_weighted) == (None,) * 5
+    assert (s.unbiased, s.aligned, s.gap, s.worst_group, s.minority_mean, s.train_weighted) == (None,) * 6
 
 
 def test_wilson_against_the_published_formula():
@@ -92,3 +93,13 @@ def test_printing_shows_names_and_intervals():
     text = str(score(predictions(10, 4, 2, 9), grid()))
     assert "unbiased" in text
     assert "30.0%" in text
+
+
+def test_waterbirds_average_counts_groups_as_training_does():
+    """The figure that papers call the average there: 3498, 184, 56 and 1057 of 4795 training photos."""
+    train = torch.tensor([[3498, 184], [56, 1057]]) / 4795
+    s = score(predictions(10, 7, 5, 9), grid(group_weights=train))
+    assert s.train_weighted == pytest.approx((3498 * 1.0 + 184 * 0.7 + 56 * 0.5 + 1057 * 0.9) / 4795)
+    assert s.all == pytest.approx(0.775)
+    assert s.worst_group == pytest.approx(0.5)
+    assert s.minority_mean == pytest.approx(0.6)

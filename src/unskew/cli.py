@@ -54,7 +54,7 @@ Data = Annotated[str | None, Parameter(help="A folder of class folders, CSV, Par
 DataDir = Annotated[Path | None, Parameter(help="Where a data set with a name lies.")]
 Size = Annotated[
     int | None,
-    Parameter(help="Working size in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
+    Parameter(help="What a network sees, in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
 ]
 SkipBad = Annotated[bool, Parameter(help="Leave out images that cannot be read.", negative="")]
 Out = Annotated[Path, Parameter(help="The run folder.")]
@@ -238,6 +238,23 @@ def download(name: str, /, *, data_dir: Path = Path("data")) -> None:
     from unskew import commands
 
     commands.download(name, data_dir)
+
+
+weights = App(name="weights", help="Pretrained weights in other formats.")
+app.command(weights)
+
+
+@weights.command
+def convert(
+    source: Annotated[Path, Parameter(help="model.json of TensorFlow.js, or a Keras .h5.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The file to write.")] = Path("resnet50-v1.safetensors"),
+) -> None:
+    """Turn Keras's ResNet-50 weights into what --model resnet50-v1 --weights takes."""
+    from unskew import commands
+
+    commands.convert(source, out)
 
 
 def _command() -> str:

@@ -24,6 +24,7 @@ from unskew.identifiers import IDENTIFIERS, NEEDS_BIAS, RepairOptions, stage1_of
 from unskew.methods import method_named
 from unskew.options import build, help_of, names
 from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, saved_config, was_trained_on
+from unskew.selection import told
 from unskew.training import Run, try_out
 
 PACKAGES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
@@ -78,16 +79,18 @@ def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, c
     cls = method_named(name)[1]
     stage1 = {"name": cls.stage1, **own}
     build(cls.Config, method, f"{name!r}")
-    if "identify" in config and "partition" not in cls.needs:
+    if "identify" in config and "partition" not in cls.needs and options.get("select") != "val":
         tell([f"{name} needs no partition: what was said about it is not used"])
     run = unskew.train(
-        data, None, name, identify=stage1, test=test, out=out, resume=resume, progress=True,
+        data, None, name, identify=stage1, test=test, val=splits.val, out=out, resume=resume, progress=True,
         listeners=_listeners(log, out, config), origin=origin, corrections=marks, **method, **options,
     )  # fmt: skip
     if is_main():
         tell(run.partition.notes if run.partition else ())
         unskew.report(data, run.partition, run, out / REPORT, test=test, command=command, config=saved_config(out))
         show([run])
+        if run.result.validation is not None:
+            say(told(run.result.validation))
         say(f"Written: {out / 'model.safetensors'}, {out / 'results.jsonl'}, {out / REPORT}")
 
 
@@ -174,6 +177,13 @@ def download(name: str, data_dir: Path) -> None:
     from unskew.data.download import download as fetch
 
     say(f"{name}: in {fetch(name, data_dir)}; use it with --data-dir {data_dir}")
+
+
+def convert(source: Path, out: Path) -> None:
+    from unskew.models import keras
+
+    count = keras.convert(source, out)
+    say(f"{out}: {count} tensors; use it with --model {keras.MODEL} --weights {out}")
 
 
 def datasets() -> None:

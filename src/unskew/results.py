@@ -26,7 +26,7 @@ class Result:
     method: str
     seed: int
     partition: Mapping[str, Any] | None
-    selected: str  # "last": nothing was chosen by looking at any score
+    selected: str  # "last": nothing was chosen by looking at any score; "val": see ``validation``
     epoch: int
     config: Mapping[str, Any]
     model: Mapping[str, Any]
@@ -36,6 +36,7 @@ class Result:
     device: str
     versions: Mapping[str, str]
     notes: Sequence[str] = ()
+    validation: Mapping[str, Any] | None = None  # how the epoch was chosen, and how far the oracle's choice is
     schema: int = SCHEMA
 
     def to_json(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from unskew.data.partition_file import sidecar
+from unskew.data.partition_file import of_val, sidecar
 from unskew.engine.settings import FREE
 from unskew.errors import UnskewError
 from unskew.files import write_text
@@ -18,10 +18,11 @@ CONFIG, RESULTS, METRICS, REPORT = "config.yaml", "results.jsonl", "metrics.csv"
 PARTITION, CORRECTIONS = "partition.csv", "corrections.csv"
 STAGE1_CHECKPOINT, STAGE1_MODEL = "identify.checkpoint.pt", "identify.safetensors"
 CHECKPOINT, MODEL = "checkpoint.pt", "model.safetensors"
+PARTITION_FILES = tuple(
+    name for path in (PARTITION, of_val(PARTITION)) for name in (str(path), sidecar(path).name)
+)  # the partition, and that of the validation set
 # Not the corrections: those are a person's work.
-OURS = (
-    RESULTS, METRICS, REPORT, PARTITION, sidecar(PARTITION).name, STAGE1_CHECKPOINT, STAGE1_MODEL, CHECKPOINT, MODEL,
-)  # fmt: skip
+OURS = (RESULTS, METRICS, REPORT, *PARTITION_FILES, STAGE1_CHECKPOINT, STAGE1_MODEL, CHECKPOINT, MODEL)
 
 
 def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
@@ -73,7 +74,7 @@ def _given(out: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     """The partition of an older run in this folder is left there if it is what this run is given."""
     how = config.get("identify", {}).get("name", "")
     same = os.path.realpath(out / PARTITION) == os.path.realpath(how)
-    return (PARTITION, sidecar(PARTITION).name) if same else ()
+    return PARTITION_FILES if same else ()
 
 
 def _fixed(config: Any) -> dict[str, Any]:

@@ -22,6 +22,8 @@ class Scores:
         Over every sample.
     unbiased, aligned : float
         Over the conflicting samples, and over those that follow the shortcut.
+    gap : float
+        all − unbiased: what the shortcut still costs.
     worst_group : float
         The lowest of the (label, bias) groups.
     minority_mean : float
@@ -39,6 +41,7 @@ class Scores:
     all: float
     unbiased: float | None
     aligned: float | None
+    gap: float | None
     worst_group: float | None
     minority_mean: float | None
     train_weighted: float | None
@@ -52,7 +55,7 @@ class Scores:
         return asdict(self)
 
     def __str__(self) -> str:
-        shown = ("all", "unbiased", "aligned", "worst_group", "minority_mean", "train_weighted", "worst_class")
+        shown = ("all", "unbiased", "aligned", "gap", "worst_group", "minority_mean", "train_weighted", "worst_class")
         lines = []
         for name in shown:
             value = getattr(self, name)
@@ -102,6 +105,7 @@ def score(predictions: Tensor, data: Dataset) -> Scores:
         all=value["all"],
         unbiased=value.get("unbiased"),
         aligned=value.get("aligned"),
+        gap=value["all"] - value["unbiased"] if "unbiased" in value else None,
         worst_group=value.get("worst_group"),
         minority_mean=minority,
         train_weighted=weighted,

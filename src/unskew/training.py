@@ -24,9 +24,12 @@ from unskew.models.saved import save_model
 from unskew.results import Result, about_partition, versions, write_results
 from unskew.run_folder import CHECKPOINT, METRICS, MODEL, PARTITION, RESULTS, MetricsFile, begin
 from unskew.scores import evaluate
+from unskew.selection import Selection, with_sides
+from unskew.validation import hold_out_rows
 
 # What stage 1 takes over from stage 2 unless it is told otherwise.
 SHARED = ("seed", "device", "precision", "compile")
+HELD_OUT = 0.2  # of the training set, to choose the epoch on where there is no validation set
 OF_THE_MODEL = ("weights", "stem")  # and these, where it does not name a model of its own
 
 
@@ -65,6 +68,7 @@ def train(
     identify: str | Path | Mapping[str, Any] | None = None,
     corrections: str | Path | Mapping[str, str] | None = None,
     test: Dataset | None = None,
+    val: Dataset | None = None,
     model: str | nn.Module | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -90,7 +94,10 @@ def train(
         ``corrections.csv`` as `unskew view` writes it, for a partition that is given: samples marked conflicting or
         aligned change sides, and those whose label is wrong are left out.
     test : Dataset, optional
-        Scored once, with the weights of the last epoch; nothing is ever selected on it.
+        Scored once, with the weights that were selected; nothing is ever selected on it.
+    val : Dataset, optional
+        To choose the epoch on, with ``select="val"``: without bias labels, by the worst of the classes' sides as stage
+        1's model sees them. Where there is none, a fifth of ``data`` is held out.
     model : str or nn.Module, optional
         A name, or a backbone of your own (images in, features out).
     out : path, optional
@@ -122,7 +129,9 @@ def train(
         if isinstance(corrections, str | Path):
             origin = {**(origin or {"data": data.name}), "corrections": str(corrections)}
     job = decide(name, cls, data, options, model)
-    stage1 = _stage1(partition, identify, options, cls.stage1) if "partition" in cls.needs else {}
+    choosing = job.settings.select == "val"
+    val = val if choosing else None
+    stage1 = _stage1(partition, identify, options, cls.stage1) if choosing or "partition" in cls.needs else {}
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
     if stage1_job is not None and corrections is not None:
@@ -133,9 +142,14 @@ def train(
     for some in (job, stage1_job):
         try_out(some)
     if stage1 and partition is None and stage1_job is None:
-        partition = run_stage1(data, stage1["name"], **more)
+        partition = run_stage1(data, stage1["name"], val=val, **more)
     if stage1 and partition is not None:
         partition = _two_sided(corrected(partition.matched_to(data), marks), data)
+        if val is not None and partition.val is None:
+            raise UnskewError(
+                f"the partition ({partition.how}) does not tell the sides of the validation set: make it with one, as "
+                "in identify(data, val=val), or leave it to train."
+            )
     listeners = (*listeners_for(progress), *listeners)
     if folder is not None and is_main():
         about_stage1 = stage1_job.as_dict() if stage1_job else stage1
@@ -143,22 +157,29 @@ def train(
         listeners = (*listeners, MetricsFile(folder / METRICS))
     wait()
     if stage1_job is not None:
-        shown = {"progress": False, "listeners": listeners}
+        shown = {"progress": False, "listeners": listeners, "val": val}
         partition = run_stage1(data, stage1["name"], model=stage1_model, out=out, resume=resume, **shown, **more)
         partition = _two_sided(partition, data)
     elif stage1 and partition is not None and folder is not None and is_main():
         partition.save(folder / PARTITION)
-    trained, engine = fit(job, data, partition, folder / CHECKPOINT if folder else None, resume, listeners)
-    network = trained.model.eval()
-    scores = evaluate(network, test, device=str(engine.device)) if test is not None else None
+    learnt, sides, selection = data, partition, None
+    if choosing and partition is not None:
+        learnt, sides, selection = _validation(data, partition, val, job.settings.seed)
+    checkpoint = folder / CHECKPOINT if folder else None
+    trained, engine = fit(job, learnt, sides, checkpoint, resume, listeners, selection)
+    network, epoch, chosen = trained.model.eval(), engine.epoch, None
+    if selection is not None:
+        epoch, chosen, scores = selection.settle(network, test, str(engine.device))
+    else:
+        scores = evaluate(network, test, device=str(engine.device)) if test is not None else None
     result = Result(
         dataset=data.name,
         fingerprint=data.fingerprint,
         method=name,
         seed=job.settings.seed,
         partition=about_partition(partition, data) if stage1 else None,
-        selected="last",
-        epoch=engine.epoch,
+        selected=job.settings.select,
+        epoch=epoch,
         config=job.as_dict(),
         model=job.make_model.describe(),
         scores=scores,
@@ -167,6 +188,7 @@ def train(
         device=device_name(engine.device),
         versions=versions(),
         notes=tuple(data.notes),
+        validation=chosen,
     )
     run = Run(network.cpu(), result, engine.rows, partition, data.class_names)
     if folder is not None and is_main():
@@ -183,6 +205,19 @@ def _stage1(
     chosen = dict(identify) if isinstance(identify, Mapping) else {"name": str(identify or usual)}
     shared = SHARED if chosen.get("model") else (*SHARED, *OF_THE_MODEL)
     return {**{key: value for key, value in options.items() if key in shared}, "name": usual, **chosen}
+
+
+def _validation(
+    data: Dataset, partition: Partition, val: Dataset | None, seed: int
+) -> tuple[Dataset, Partition, Selection]:
+    """What to train on, its partition, and what to choose the epoch by."""
+    if val is None:
+        rest, held = hold_out_rows(data, partition, HELD_OUT, seed)
+        truth, left = data.subset(held), data.subset(rest)
+        sides = with_sides(truth, partition.conflicting[held])
+        return left, partition.matched_to(left), Selection(sides, truth, HELD_OUT)
+    assert partition.val is not None
+    return data, partition, Selection(with_sides(val, partition.val.matched_to(val).conflicting), val)
 
 
 def _two_sided(partition: Partition, data: Dataset) -> Partition:

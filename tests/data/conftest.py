@@ -51,9 +51,9 @@ def decodes(monkeypatch) -> list:
     seen: list = []
     real = decode.decode
 
-    def decoding(item, size):
+    def decoding(item, *how):
         seen.append(item)
-        return real(item, size)
+        return real(item, *how)
 
     monkeypatch.setattr(decode, "decode", decoding)
     return seen

@@ -57,3 +57,33 @@ def test_a_resized_crop_stays_inside_the_image():
     assert (out.diff(dim=1) >= -1e-6).all(), "left to right stays left to right"
     assert span.min() < 0.8
     assert span.max() <= 1.001
+
+
+def test_of_a_larger_image_the_centre_is_seen():
+    out = batch_of(PIXELS, INDEX, "none", torch.empty(0), 5)
+    assert torch.equal(out, PIXELS[INDEX, 2:7, 2:7].permute(0, 3, 1, 2).float() / 255)
+    assert out.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_smaller_image_is_enlarged():
+    out = batch_of(PIXELS, INDEX, "none", torch.empty(0), 18)
+    plain = PIXELS[INDEX].permute(0, 3, 1, 2).float() / 255
+    assert out.shape == (3, 3, 18, 18)
+    assert torch.allclose(out, F.interpolate(plain, scale_factor=2, mode="bilinear"))
+
+
+def test_a_crop_moves_about_the_centre_and_needs_no_padding_there():
+    draws = torch.tensor([[0.0, 0.99, 0.9, 0, 0], [0.5, 0.5, 0.1, 0, 0], [0.5, 0.5, 0.9, 0, 0]])
+    out = batch_of(PIXELS, INDEX, "crop-flip", draws, 1)
+    at = [(0, 8), (4, 4), (4, 4)]
+    for row, (down, right) in enumerate(at):
+        assert torch.equal(out[row, :, 0, 0], PIXELS[INDEX[row], down, right].float() / 255)
+
+
+def test_a_resized_crop_is_taken_from_all_of_a_larger_image():
+    draws = torch.tensor([[0.5, 0.5, 0.9, 1.0, 0.5]])
+    smooth = torch.arange(0, 256, 2, dtype=torch.uint8).view(1, 1, 128, 1).expand(1, 128, 128, 3)
+    out = batch_of(smooth, torch.tensor([0]), "resized-crop", draws, 64)
+    shrunk = F.avg_pool2d(smooth.permute(0, 3, 1, 2).float() / 255, 2)
+    assert out.shape == (1, 3, 64, 64)
+    assert torch.allclose(out, shrunk, atol=1e-4)

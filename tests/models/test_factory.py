@@ -33,13 +33,15 @@ def test_default_by_size(size, name, stem):
     assert factory().eval()(torch.rand(2, 3, size, size)).shape == (2, 3)
 
 
-@pytest.mark.parametrize(("name", "width"), [("cnn", 128), ("resnet18", 512), ("resnet50", 2048)])
+@pytest.mark.parametrize(
+    ("name", "width"), [("cnn", 128), ("resnet18", 512), ("resnet50", 2048), ("resnet50-v1", 2048)]
+)
 def test_every_name(name, width):
     network = model_factory(name, 5, 32)()
     assert network.training
     assert network.feature_width == width
     assert network.eval()(torch.rand(1, 3, 32, 32)).shape == (1, 5)
-    assert len(MODELS) == 3
+    assert len(MODELS) == 4
 
 
 def test_stem_can_be_chosen():
@@ -124,7 +126,7 @@ def test_a_module_that_cannot_be_copied():
     ("arguments", "message"),
     [
         (("resnet81", 2, 32), "Unknown model 'resnet81': did you mean resnet18"),
-        (("vit", 2, 32), "Unknown model 'vit': .*known: cnn, resnet18, resnet50, timm:NAME, torchvision:NAME"),
+        (("vit", 2, 32), "Unknown model 'vit': .*known: cnn, resnet18, resnet50, resnet50-v1, timm:NAME"),
         (("timm", 2, 32), "Unknown model 'timm': did you mean timm:NAME"),
         (("cnn", 2, 4), "Images of 4 px are too small"),
     ],

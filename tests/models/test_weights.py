@@ -1,6 +1,8 @@
 import io
 import os
 import pickle
+import sys
+import types
 
 import published_resnet
 import pytest
@@ -195,3 +197,26 @@ def test_files_that_are_something_else(tmp_path):
 def test_missing_file(name, tmp_path):
     message = refused(Network(CNN(), 128, 2), tmp_path / name)
     assert message == f"{tmp_path / name} cannot be read: No such file or directory."
+
+
+def test_weights_by_name_are_torchvisions(published, monkeypatch):
+    class Entry:
+        name = "IMAGENET1K_V1"
+
+        def get_state_dict(self, progress, check_hash):
+            assert check_hash
+            return published
+
+    models = types.SimpleNamespace(list_models=lambda: ["resnet18"], get_model_weights=lambda name: [Entry()])
+    torchvision = types.ModuleType("torchvision")
+    vars(torchvision).update(models=models)
+    monkeypatch.setitem(sys.modules, "torchvision", torchvision)
+    network = model_factory("resnet18", 3, 96, weights="torchvision:IMAGENET1K_V1")()
+    assert torch.equal(network.state_dict()["backbone.conv1.weight"], published["conv1.weight"])
+    with pytest.raises(UnskewError, match="no weights 'IMAGENET1K_V7' for resnet18; did you mean IMAGENET1K_V1"):
+        model_factory("resnet18", 3, 96, weights="torchvision:IMAGENET1K_V7")()
+    with pytest.raises(UnskewError, match="torchvision has no weights for the model 'resnet50-v1'; give a file"):
+        model_factory("resnet50-v1", 3, 96, weights="torchvision:IMAGENET1K_V1")()
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(UnskewError, match=r"pip install 'unskew\[vision\]'"):
+        model_factory("resnet18", 3, 96, weights="torchvision:IMAGENET1K_V1")()

@@ -33,15 +33,15 @@ def load(
         A folder of class folders, with or without train/ val/ test/ above them; a ``.csv`` or ``.parquet``
         table (path, label[, bias][, split]); an ``.npz`` file; (images, labels[, bias]) or a dictionary of
         arrays; a torch Dataset; a Hugging Face dataset, ``hf:owner/name``, or a folder it was saved to; or a
-        name such as ``digits:0.95``.
+        name such as ``digits:0.95``, ``waterbirds``, ``celeba`` or ``bar``.
     data_dir : path, optional
         Where the sets that go by name keep their files.
     split : {"train", "val", "test"}, optional
         By default train, or everything where the source has no splits. Such a source still gives "train" and
         "test": a fixed fifth of each class is held out as test.
     size : int, optional
-        The working size. By default arrays keep theirs, and files are decoded to 32 pixels if no side is
-        longer than 64, else to 224.
+        What a network is to see. By default arrays keep their size, and files are seen at 32 pixels if no side is
+        longer than 64, else at 224. Above 64, photos are kept a seventh larger, to crop from.
     skip_bad : bool
         Leave out images that cannot be read, and say so in the notes, instead of raising.
     labelled : bool

@@ -31,7 +31,8 @@ def assemble(listing: Listing, part: np.ndarray, size: int | None, skip_bad: boo
         order = np.argsort([ORDER.index(p) for p in part], kind="stable")
         items = [listing.images[i] for i in order]
         listing, part = listing.take(order), part[order]
-        images, reasons = cache.decoded(items, size, listing.name)
+        found = cache.decoded(items, size, listing.name, listing.framing)
+        images, reasons, size = found.pixels, found.unreadable, found.size
         unreadable = {_called(listing, row): reason for row, reason in reasons.items()}
         total = len(listing)
         readable = np.delete(np.arange(total), list(reasons))
@@ -47,6 +48,7 @@ def assemble(listing: Listing, part: np.ndarray, size: int | None, skip_bad: boo
         aligned=None if listing.aligned is None else torch.from_numpy(listing.aligned),
         name=listing.name,
         notes=notes,
+        input_size=size,
     )
     return dataset, part
 

@@ -5,34 +5,48 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from unskew.data.listing import Encoded
+from unskew.data.listing import Encoded, Framing
 from unskew.data.parallel import each, watched
 from unskew.errors import UnskewError
 from unskew.files import replacing, write_text
 
 Items = Sequence[Path | Encoded]
+LARGEST_IN_MEMORY = 4 << 30  # bytes: beyond, reading again what is needed costs little
 
 
-def decoded(items: Items, size: int | None, name: str) -> tuple[np.ndarray, dict[int, str]]:
-    """The pixels of the readable items, N×H×W×3, in their order, and the reason for each row left out.
+@dataclass(frozen=True)
+class Decoded:
+    """The pixels of the readable items, N×H×W×3, in their order; the reason for each row left out; and the size at
+    which a network is to see them."""
 
-    The array is memory-mapped where it would take more than the set share of memory.
+    pixels: np.ndarray
+    unreadable: dict[int, str]
+    size: int
+
+
+def decoded(items: Items, size: int | None, name: str, framing: Framing) -> Decoded:
+    """Decode, or find what an earlier run decoded.
+
+    The array is memory-mapped where it would take more than the set share of memory, or more than 4 GB.
     """
     from unskew.data import decode  # Pillow, which importing the package should not need
 
-    stem = folder() / _digest(items, size, decode.VERSION)
-    kept = _kept(stem, items)
-    if kept:
-        return kept
+    size = size or framing.size
+    stem = folder() / _digest(items, size, framing, decode.VERSION)
+    found = _found(stem, items)
+    if found:
+        return found
     size = size or decode.working_size(items)
-    pixels = watched(each(lambda item: decode.decode(item, size), items), len(items), f"decoding {name}")
-    in_memory = _fits(len(items) * size * size * 3)
-    keep = _decode_to_memory if in_memory else _decode_to_disk
-    return keep(pixels, stem, items, size)
+    side = framing.kept(size)
+    results = each(lambda item: decode.decode(item, side, framing.fit), items)
+    watched_results = watched(results, len(items), f"decoding {name}", "images")
+    keep = _decode_to_memory if _fits(len(items) * side * side * 3) else _decode_to_disk
+    return keep(watched_results, stem, items, size, side)
 
 
 def folder() -> Path:
@@ -42,8 +56,8 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "unskew"
 
 
-def _decode_to_memory(results, stem: Path, items: Items, size: int) -> tuple[np.ndarray, dict[int, str]]:
-    pixels = np.empty((len(items), size, size, 3), np.uint8)
+def _decode_to_memory(results, stem: Path, items: Items, size: int, side: int) -> Decoded:
+    pixels = np.empty((len(items), side, side, 3), np.uint8)
     unreadable: dict[int, str] = {}
     for row, result in enumerate(results):
         if isinstance(result, str):
@@ -54,19 +68,19 @@ def _decode_to_memory(results, stem: Path, items: Items, size: int) -> tuple[np.
     try:
         with replacing(stem.with_suffix(".npy")) as temporary, open(temporary, "wb") as file:
             np.save(file, pixels)
-        _write_sidecar(stem, items, size, unreadable)
+        _write_sidecar(stem, items, size, side, unreadable)
     except (UnskewError, OSError) as error:
         warnings.warn(f"the decoded images are not kept for the next run: {error}", stacklevel=2)
-    return pixels, unreadable
+    return Decoded(pixels, unreadable, size)
 
 
-def _decode_to_disk(results, stem: Path, items: Items, size: int) -> tuple[np.ndarray, dict[int, str]]:
+def _decode_to_disk(results, stem: Path, items: Items, size: int, side: int) -> Decoded:
     """Row after row through plain writes: a full disk is then an error, where a memory map would crash."""
     unreadable: dict[int, str] = {}
-    row_bytes = size * size * 3
+    row_bytes = side * side * 3
     try:
         with replacing(stem.with_suffix(".npy")) as temporary, open(temporary, "wb") as file:
-            shape = (len(items), size, size, 3)
+            shape = (len(items), side, side, 3)
             np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
             start = file.tell()
             for row, result in enumerate(results):
@@ -75,46 +89,47 @@ def _decode_to_disk(results, stem: Path, items: Items, size: int) -> tuple[np.nd
                 else:
                     file.write(result.tobytes())
             file.truncate(start + len(items) * row_bytes)  # unreadable rows leave a gap at the end
-        _write_sidecar(stem, items, size, unreadable)
+        _write_sidecar(stem, items, size, side, unreadable)
     except (UnskewError, OSError) as error:
         raise UnskewError(
             f"The decoded images need {len(items) * row_bytes / 1e9:.1f} GB of disk, as that is too much for memory:"
             f" {error} Set UNSKEW_CACHE to a folder with that much room."
         ) from error
-    kept = _kept(stem, items)
-    if kept is None:
+    found = _found(stem, items)
+    if found is None:
         raise UnskewError(f"{stem}.npy was removed or changed as it was written.")
-    return kept
+    return found
 
 
-def _kept(stem: Path, items: Items) -> tuple[np.ndarray, dict[int, str]] | None:
+def _found(stem: Path, items: Items) -> Decoded | None:
     """What an earlier run left, if it is whole."""
     try:
         sidecar = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-        size, reasons = sidecar["size"], sidecar["unreadable"]
+        size, side, reasons = sidecar["size"], sidecar["side"], sidecar["unreadable"]
         readable = len(items) - len(reasons)
-        mode = None if _fits(readable * size * size * 3) else "c"  # copy on write: torch wants writable memory
+        mode = None if _fits(readable * side * side * 3) else "c"  # copy on write: torch wants writable memory
         pixels = np.load(stem.with_suffix(".npy"), mmap_mode=mode)[:readable]
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
-    if pixels.shape != (readable, size, size, 3):
+    if pixels.shape != (readable, side, side, 3):
         return None
     unreadable = {row: reasons[_called(item)] for row, item in enumerate(items) if _called(item) in reasons}
-    return pixels, unreadable
+    return Decoded(pixels, unreadable, size)
 
 
-def _write_sidecar(stem: Path, items: Items, size: int, unreadable: dict[int, str]) -> None:
+def _write_sidecar(stem: Path, items: Items, size: int, side: int, unreadable: dict[int, str]) -> None:
     """Written after the pixels, so that where it is they are."""
     reasons = {_called(items[row]): reason for row, reason in unreadable.items()}
-    write_text(stem.with_suffix(".json"), json.dumps({"size": size, "unreadable": reasons}, indent=1))
+    about = {"size": size, "side": side, "unreadable": reasons}
+    write_text(stem.with_suffix(".json"), json.dumps(about, indent=1))
 
 
-def _digest(items: Items, size: int | None, version: int) -> str:
+def _digest(items: Items, size: int | None, framing: Framing, version: int) -> str:
     """Names the files as they are now, in this order.
 
     The size asked for is in it, not the working size: that would mean opening every file before any use.
     """
-    digest = hashlib.sha256(f"{version} {size}".encode())
+    digest = hashlib.sha256(f"{version} {size} {framing.fit} {framing.largest}".encode())
     for item in items:
         digest.update(f"\0{_called(item)}".encode(errors="surrogateescape"))
         if isinstance(item, Path) and item.exists():
@@ -138,4 +153,4 @@ def _fits(nbytes: int) -> bool:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):  # not every system tells
         memory = 8 << 30
-    return nbytes <= share * memory
+    return nbytes <= min(share * memory, LARGEST_IN_MEMORY)

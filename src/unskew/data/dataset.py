@@ -36,6 +36,9 @@ class Dataset:
         For tables and messages.
     notes : sequence of str
         What a reader of the results should know: images skipped, a hold-out made.
+    input_size : int, optional
+        The side of what a network sees, where that is not all of the image: a random crop in training, the centre
+        in evaluation. Images smaller than that are enlarged.
     """
 
     images: Tensor
@@ -47,6 +50,7 @@ class Dataset:
     group_weights: Tensor | None = None
     name: str = "data"
     notes: Sequence[str] = field(default=())
+    input_size: int | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -64,8 +68,8 @@ class Dataset:
 
     @property
     def size(self) -> int:
-        """The working size: images are square."""
-        return self.images.shape[-1]
+        """The side of the square that a network sees."""
+        return self.input_size or self.images.shape[-1]
 
     @property
     def num_classes(self) -> int:

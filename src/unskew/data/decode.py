@@ -7,30 +7,31 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from unskew.data.listing import Encoded
+from unskew.data.listing import SMALL_SIDE, Encoded
 from unskew.data.parallel import each
 
-VERSION = 1  # part of the cache key: raise it when the same file would decode to other pixels
-SMALL, LARGE = 32, 224  # working sizes
-SMALL_SIDE = 64  # the longest side of an image that SMALL does justice to
+VERSION = 2  # part of the cache key: raise it when the same file would decode to other pixels
+SMALL, LARGE = 32, 224  # what a network sees: the small one does justice to sides of up to SMALL_SIDE
 
 
-def decode(item: Path | Encoded, size: int) -> np.ndarray | str:
+def decode(item: Path | Encoded, size: int, fit: str = "centre") -> np.ndarray | str:
     """The pixels, size×size×3, or the reason why they cannot be read."""
     try:
         with _opened(item) as image:
             image.draft(None, (2 * size, 2 * size))  # JPEG only: decode at half size, a quarter... where that is ample
-            return square(ImageOps.exif_transpose(image), size)
+            return square(ImageOps.exif_transpose(image), size, fit)
     except MemoryError:
         raise
     except Exception as error:  # broken files bring out almost every exception there is in the codecs
         return _reason(error)
 
 
-def square(image: Image.Image, size: int) -> np.ndarray:
-    """Resize so that the short side is ``size``, keep the centre."""
+def square(image: Image.Image, size: int, fit: str = "centre") -> np.ndarray:
+    """Resize so that the short side is ``size``, keep the centre; or squash all of it into the square."""
     image = rgb(image)
     width, height = image.size
+    if fit == "squash":
+        return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC))
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     box = (left, top, left + side, top + side)

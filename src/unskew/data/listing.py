@@ -8,6 +8,8 @@ import numpy as np
 
 from unskew.errors import UnskewError
 
+SMALL_SIDE = 64  # up to this side an image is small, and every pixel of it is seen
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -15,6 +17,31 @@ class Encoded:
 
     identity: str
     read: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class Framing:
+    """How photos become squares of one size.
+
+    Parameters
+    ----------
+    fit : {"centre", "squash"}
+        The largest square in the middle, or all of the photo, pressed into a square.
+    size : int, optional
+        What a network sees by default; None: by the files' own sizes.
+    largest : int, optional
+        What the photos have, where they all have it: they are kept as they are, and enlarged when they are seen.
+    """
+
+    fit: str = "centre"
+    size: int | None = None
+    largest: int | None = None
+
+    def kept(self, size: int) -> int:
+        """The side at which photos are kept for a network that sees ``size``: a seventh more, to crop from."""
+        if self.largest is not None:
+            return min(size, self.largest)
+        return size if size <= SMALL_SIDE else round(size * 256 / 224)
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,8 @@ class Listing:
         The name of each sample's class, or its index where ``class_names`` are given; absent for prediction.
     bias, aligned, split : array, optional
         ``split`` holds "train", "val" and "test", and is absent where the source knows no splits.
+    framing : Framing
+        How files are decoded.
     unreadable : dict
         Images that the reader met, could not read and left out: what to call them, and why.
     """
@@ -47,6 +76,7 @@ class Listing:
     aligned: np.ndarray | None = None
     split: np.ndarray | None = None
     class_names: Sequence[str] | None = None
+    framing: Framing = Framing()
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 

@@ -21,28 +21,40 @@ def each(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
             yield from pool.map(function, items[start : start + BLOCK])
 
 
-def watched(results: Iterable[R], total: int, doing: str) -> Iterator[R]:
-    """Pass the results on; draw a bar on stderr if that is a terminal and a second has gone by."""
+def watched(results: Iterable[R], total: int, doing: str, unit: str = "") -> Iterator[R]:
+    """Pass the results on; draw a bar on stderr if that is a terminal and a second has gone by.
+
+    With a ``unit`` the bar tells how many a second, and so does a line at the end.
+    """
     if not sys.stderr.isatty():
         yield from results
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
-    progress = Progress(console=Console(stderr=True), transient=True)
-    bar = progress.add_task(doing, total=total)
-    shows_at = time.monotonic() + PATIENCE
-    shown = False
+    speed = (TextColumn("{task.fields[speed]}"),) if unit else ()
+    progress = Progress(*Progress.get_default_columns(), *speed, console=Console(stderr=True), transient=True)
+    bar = progress.add_task(doing, total=total, speed="")
+    started = time.monotonic()
+    shown, done = False, 0
     try:
         for result in results:
-            if not shown and time.monotonic() > shows_at:
+            spent = time.monotonic() - started
+            if not shown and spent > PATIENCE:
                 progress.start()
                 shown = True
-            progress.advance(bar)
+            done += 1
+            if unit and shown:
+                progress.update(bar, advance=1, speed=f"{done / spent:,.0f} {unit}/s")
+            else:
+                progress.advance(bar)
             yield result
     finally:
         if shown:
             progress.stop()
+            if unit:
+                spent = time.monotonic() - started
+                progress.console.print(f"{doing}: {done:,} {unit} in {spent:.0f} s, {done / spent:,.0f} {unit}/s")
 
 
 def _cores() -> int:

@@ -40,6 +40,8 @@ class Partition:
         What a reader should know, such as a conflicting part that had to be widened.
     made_by : str
         A digest of everything that stage 1 was told, where it was trained.
+    val : Partition, optional
+        The sides of the validation set, as stage 1's model sees them.
     """
 
     conflicting: Tensor
@@ -55,6 +57,7 @@ class Partition:
     fingerprint: str = ""
     notes: Sequence[str] = field(default=())
     made_by: str = ""
+    val: "Partition | None" = None
 
     @classmethod
     def of(cls, data: Dataset, conflicting: Tensor, score: Tensor, how: str, **more) -> "Partition":

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -43,6 +44,8 @@ def save_partition(partition: Partition, path: str | Path) -> None:
             extra[name] = values.numpy()
     with replacing(sidecar(path)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **extra)
+    if partition.val is not None:
+        save_partition(partition.val, of_val(path))
     write_text(path, text.getvalue())
 
 
@@ -50,9 +53,20 @@ def sidecar(path: str | Path) -> Path:
     return Path(path).with_suffix(".history.npz")
 
 
-def load_partition(path: str | Path, data: Dataset) -> Partition:
-    """Read a partition for ``data``: one that ``save`` wrote, or any CSV with columns ``id`` and ``conflicting``."""
-    return read_partition(Path(path), data).matched_to(data)
+def of_val(path: str | Path) -> Path:
+    """Beside a partition, that of the validation set."""
+    return Path(path).with_suffix(".val.csv")
+
+
+def load_partition(path: str | Path, data: Dataset, val: Dataset | None = None) -> Partition:
+    """Read a partition for ``data``: one that ``save`` wrote, or any CSV with columns ``id`` and ``conflicting``.
+
+    The sides of ``val`` come along where they lie beside it.
+    """
+    path = Path(path)
+    if val is not None and of_val(path).exists():
+        return replace(load_partition(path, data), val=load_partition(of_val(path), val))
+    return read_partition(path, data).matched_to(data)
 
 
 def read_partition(path: Path, data: Dataset) -> Partition:

@@ -7,16 +7,31 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unskew.data import arrays, cifar10, corrupted_cifar10, digits, folder, huggingface, table, torch_dataset
+from unskew.data import (
+    arrays,
+    bar,
+    celeba,
+    cifar10,
+    corrupted_cifar10,
+    digits,
+    folder,
+    huggingface,
+    table,
+    torch_dataset,
+    waterbirds,
+)
 from unskew.data.listing import Listing
 from unskew.errors import UnskewError, nearest
 
 # Sets known by name. Each reader takes what follows the colon ("" if nothing), data_dir, and ``labelled``.
 NAMES: dict[str, Callable[[str, Path | None, bool], Listing]] = {
+    "bar": bar.read,
+    "celeba": celeba.read,
     "cifar10": cifar10.read,
     "corrupted-cifar10": corrupted_cifar10.read,
     "digits": digits.read,
     "hf": huggingface.read_name,
+    "waterbirds": waterbirds.read,
 }
 TABLES = {".csv": table.read, ".parquet": table.read, ".npz": arrays.read_npz}
 

@@ -3,8 +3,9 @@
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -16,7 +17,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def read(path: Path, labelled: bool) -> Listing:
-    table = _Parquet(path) if path.suffix.lower() == ".parquet" else _Csv(path)
+    table = _Parquet(path) if path.suffix.lower() == ".parquet" else Csv(path)
     paths = table.texts("path")
     images = [path.parent / p for p in paths]
     _refuse_duplicates(table, paths)
@@ -38,12 +39,20 @@ def read(path: Path, labelled: bool) -> Listing:
     )
 
 
-class _Table:
+class Table:
     """Columns of values, and how a person finds a row."""
 
     path: Path
     columns: dict[str, list]
     first_row = 1
+
+    def fill(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        for index, row in enumerate(rows):
+            if len(row) != len(header):
+                raise UnskewError(
+                    f"{self.path}: {self.row(index)} has {len(row)} fields where the header has {len(header)}."
+                )
+        self.columns = {name: [row[i].strip() for row in rows] for i, name in enumerate(header)}
 
     def row(self, index: int) -> str:
         return f"row {index + self.first_row}"
@@ -81,37 +90,62 @@ class _Table:
                 raise UnskewError(f"{self.path}: {what} {value} in {self.row(index)} is not a whole number or a word.")
         return np.array([int(value) for value in values], dtype=np.int64)
 
+    def coded(self, what: str, allowed: Sequence[int]) -> np.ndarray:
+        """A column of whole numbers, all of them known ones."""
+        known = {str(number): number for number in allowed}
+        found = [known.get(str(value).removesuffix(".0")) for value in self.values(what)]
+        if None in found:
+            index = found.index(None)
+            raise UnskewError(
+                f"{self.path}: {what} in {self.row(index)} is {self.columns[what][index]!r}; "
+                f"it must be one of {', '.join(known)}."
+            )
+        return np.array(found, dtype=np.int64)
+
     def typed(self, values: Sequence) -> list:
         return list(values)
 
 
-class _Csv(_Table):
+class Csv(Table):
     first_row = 2  # as editors and spreadsheets count, where the header is row 1
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            with open(path, newline="", encoding="utf-8-sig") as file:
-                rows = list(csv.reader(file, skipinitialspace=True))
-        except UnicodeDecodeError as error:
-            raise UnskewError(f"{path} is not a text file in UTF-8 ({error.reason}).") from error
-        except (OSError, csv.Error) as error:
-            raise UnskewError(f"{path} cannot be read ({error}).") from error
-        while rows and not rows[-1]:
-            rows.pop()
+        rows = _rows_of(path, lambda file: list(csv.reader(file, skipinitialspace=True)))
         header = [name.strip() for name in rows[0]] if rows else []
-        for index, row in enumerate(rows[1:]):
-            if len(row) != len(header):
-                raise UnskewError(
-                    f"{path}: {self.row(index)} has {len(row)} fields where the header has {len(header)}."
-                )
-        self.columns = {name: [row[i].strip() for row in rows[1:]] for i, name in enumerate(header)}
+        self.fill(header, rows[1:])
 
     def typed(self, values: Sequence[str]) -> list:
         return [_number(value) if NUMBER.fullmatch(value) else value for value in values]
 
 
-class _Parquet(_Table):
+class Spaced(Table):
+    """Fields between spaces, without a header, or with one after so many other lines that lacks the first name."""
+
+    def __init__(self, path: Path, header: Sequence[str], skip: int | None = None) -> None:
+        self.path = path
+        rows = _rows_of(path, lambda file: [line.split() for line in file])
+        if skip is not None:
+            header = [*header, *(rows[skip] if len(rows) > skip else ())]
+            rows = rows[skip + 1 :]
+            self.first_row = skip + 2
+        self.fill(header, rows)
+
+
+def _rows_of(path: Path, read: Callable[[TextIO], list[list[str]]]) -> list[list[str]]:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = read(file)
+    except UnicodeDecodeError as error:
+        raise UnskewError(f"{path} is not a text file in UTF-8 ({error.reason}).") from error
+    except (OSError, csv.Error) as error:
+        raise UnskewError(f"{path} cannot be read ({error}).") from error
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+class _Parquet(Table):
     def __init__(self, path: Path) -> None:
         try:
             import pyarrow
@@ -136,7 +170,7 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _refuse_duplicates(table: _Table, paths: list[str]) -> None:
+def _refuse_duplicates(table: Table, paths: list[str]) -> None:
     seen: dict[str, int] = {}
     for index, path in enumerate(paths):
         first = seen.setdefault(os.path.normpath(path), index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from unskew.data.dataset import Dataset
 from unskew.engine.augment import batch_of
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
-from unskew.engine.inference import logits_of, pick_device, uses_bf16
-from unskew.engine.method import Batch, Loss, Method, Samples, losses
+from unskew.engine.inference import pick_device, uses_bf16
+from unskew.engine.judgement import Judgement, judge
+from unskew.engine.method import Batch, Loss, Method, Samples
 from unskew.engine.optim import load_optimizer, lr_factor, make_optimizer, set_lr
-from unskew.engine.processes import agree, fast_kernels, make_fabric, rank_rows, wait
-from unskew.engine.progress import Clock, Listener
+from unskew.engine.processes import agree, fast_kernels, make_fabric, wait
+from unskew.engine.progress import Clock, Listener, Watcher
 from unskew.engine.random import derive
 from unskew.engine.recording import Replayed, own_stream
 from unskew.engine.settings import FREE, Settings
@@ -28,14 +29,6 @@ from unskew.engine.store import Store
 from unskew.engine.streams import Draws, Plan, batch_and_steps, make_plan
 from unskew.engine.tally import Tally
 from unskew.errors import UnskewError
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A model's answer on every training sample."""
-
-    predictions: Tensor
-    losses: Tensor
 
 
 class Engine:
@@ -51,6 +44,8 @@ class Engine:
         another identity is refused.
     checkpoint : Path, optional
         Written at the start and after every epoch.
+    watcher : Watcher, optional
+        Looks at the model after every epoch.
     """
 
     def __init__(
@@ -61,8 +56,9 @@ class Engine:
         checkpoint: Path | None = None,
         resume: bool = False,
         listeners: Sequence[Listener] = (),
+        watcher: Watcher | None = None,
     ) -> None:
-        self.data, self.settings, self.checkpoint = data, settings, checkpoint
+        self.data, self.settings, self.checkpoint, self.watcher = data, settings, checkpoint, watcher
         self.identity = {"data": data.fingerprint, **(identity or {})}
         self.identity |= {name: value for name, value in asdict(settings).items() if name not in FREE}
         self.resume = resume
@@ -112,15 +108,7 @@ class Engine:
 
         Each process judges its share; the answer is gathered, the same everywhere.
         """
-        share = rank_rows(len(self.data), self.fabric)
-        labels = self.store.labels
-        found = torch.zeros(share.length, 2, device=self.device)
-        for part, logits in logits_of(model, self.store.pixels, self.device, share.rows, self.settings.precision):
-            here = slice(part.start - share.rows.start, part.stop - share.rows.start)
-            found[here, 0] = logits.argmax(1).float()
-            found[here, 1] = losses(logits, labels[part])
-        found = self.gather(found)[: len(self.data)]
-        return Judgement(found[:, 0].long(), found[:, 1].contiguous())
+        return judge(self, model)
 
     # The loop
 
@@ -164,8 +152,11 @@ class Engine:
             self._save()
         for listener in self.listeners:
             listener.start(self.stage, self.epochs, self.steps, self.epoch)
-        while self.epoch < self.epochs and not self._stopped:
-            self._epoch(method)
+        try:
+            while self.epoch < self.epochs and not self._stopped:
+                self._epoch(method)
+        finally:
+            self.store.end()
         if self.average is not None:
             method.model = self.average.model.requires_grad_(True)
         return method
@@ -190,7 +181,7 @@ class Engine:
         method.train()
         self.tally.begin()
         for step in range(self.steps):
-            self._step, done = step, (self.epoch * self.steps + step) / self._all_steps
+            done = (self.epoch * self.steps + step) / self._all_steps
             set_lr(self.raw_optimizer, lr_factor(self.settings, done))
             self._replayed()
             for listener in self.listeners:
@@ -224,6 +215,9 @@ class Engine:
         self._logged = {}
         method.epoch_end(self)
         self.epoch += 1
+        if self.watcher is not None:
+            model = method.model if self.average is None else self.average.model
+            self.log(**self.watcher.look(self.epoch, model, str(self.device)))
         row = {"epoch": self.epoch, **means, **self._logged}
         row |= {"images_per_second": images / seconds, "seconds": self.clock.seconds()}
         self.rows.append(row)
@@ -243,22 +237,23 @@ class Engine:
 
     def _plan(self, plan: Plan) -> None:
         """Put an epoch's random numbers where the steps read them: always the same place."""
-        self._on_host = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        mine = {name: self._share(drawn) for name, drawn in plan.streams.items()}
+        self.store.begin({name: drawn.index for name, drawn in mine.items()})
         if self.epoch_plan is None:
-            draws = {name: drawn.to(self.device) for name, drawn in self._on_host.items()}
+            draws = {name: drawn.to(self.device) for name, drawn in mine.items()}
             self.epoch_plan = Plan(draws, plan.noise.to(self.device), plan.steps)
             return
-        for name, drawn in self._on_host.items():
+        for name, drawn in mine.items():
             self.epoch_plan.streams[name].copy_(drawn)
         self.epoch_plan.noise.copy_(plan.noise)
 
     def _batch(self) -> Batch:
         assert self.epoch_plan is not None
         streams = {}
-        for name, whole in self.epoch_plan.streams.items():
-            drawn = whole.at(self.tally.now)
-            pixels, rows = self.store.rows(drawn.index, lambda name=name: self._on_host[name].index[self._step])
-            x = batch_of(pixels, rows, self.settings.augment or "none", drawn.augment)
+        now = {name: whole.at(self.tally.now) for name, whole in self.epoch_plan.streams.items()}
+        images = self.store.step({name: drawn.index for name, drawn in now.items()})
+        for name, drawn in now.items():
+            x = batch_of(*images[name], self.settings.augment or "none", drawn.augment, self.data.size)
             streams[name] = Samples(x, self.store.labels[drawn.index], drawn.index, drawn.noise)
         return Batch(streams, self.epoch_plan.noise.index_select(0, self.tally.now)[0])
 
@@ -274,6 +269,7 @@ class Engine:
             "optimizer": self.raw_optimizer.state_dict(),
             "average": self.average.state_dict() if self.average is not None else None,
             "rows": self.rows,
+            "watcher": self.watcher.state_dict() if self.watcher is not None else None,
             "seconds": self.clock.seconds(),
             "training": [self.training_seconds, self.training_images],
         }
@@ -285,6 +281,8 @@ class Engine:
         load_optimizer(self.raw_optimizer, state["optimizer"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+        if self.watcher is not None:
+            self.watcher.load_state_dict(state["watcher"])
         self.epoch, self._stopped, self.rows = state["epoch"], state["stopped"], state["rows"]
         self.clock.before = state["seconds"]
         self.training_seconds, self.training_images = state["training"]

@@ -13,7 +13,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.engine import Engine
 from unskew.engine.method import Method
-from unskew.engine.progress import Listener
+from unskew.engine.progress import Listener, Watcher
 from unskew.engine.recipes import recipe
 from unskew.engine.settings import FREE, Settings
 from unskew.errors import UnskewError
@@ -61,11 +61,8 @@ def decide(
     chosen = dict(options)
     if isinstance(model, str):
         chosen["model"] = model
-    values = {
-        **method.defaults,
-        **recipe(data.name, name, stage1),
-        **{k: v for k, v in chosen.items() if v is not None},
-    }
+    given = {key: value for key, value in chosen.items() if value is not None}
+    values = {**method.defaults, **recipe(data.name, name, stage1), **given}
     for_method, for_settings = split(values, method.Config, Settings, where=where)
     config = build(method.Config, for_method, where)
     settings = build(Settings, for_settings, where).for_data(len(data), data.size)
@@ -81,10 +78,11 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
+    watcher: Watcher | None = None,
 ) -> tuple[Method, Engine]:
     identity = job.identity()
     if partition is not None:
         identity["partition"] = hashlib.sha256(partition.conflicting.numpy().tobytes()).hexdigest()[:16]
-    engine = Engine(data, job.settings, identity, checkpoint, resume, listeners)
+    engine = Engine(data, job.settings, identity, checkpoint, resume, listeners, watcher)
     method = engine.fit(lambda: job.method(data, partition, job.make_model, job.config))
     return method, engine

@@ -1,12 +1,13 @@
 """A model's outputs on a whole data set: large batches, no gradients, no augmentation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from unskew.data.dataset import Dataset
 from unskew.engine.augment import batch_of
+from unskew.engine.prefetch import Prefetch
 
 NO_DRAWS = torch.empty(0)
 
@@ -46,21 +47,29 @@ def pick_device(name: str) -> torch.device:
 
 @torch.inference_mode()
 def logits_of(
-    model: nn.Module, pixels: Tensor, device: torch.device, rows: range, precision: str
+    model: nn.Module, pixels: Tensor, device: torch.device, rows: range, precision: str, size: int | None = None
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Float32 logits of ``pixels[rows]``, batch by batch, on the device; the model is left in its mode."""
-    batch = default_batch(pixels.shape[1], device)
+    """Float32 logits of ``pixels[rows]``, batch by batch, on the device; the model is left in its mode.
+
+    ``size`` is the side of what the model sees, in the centre of each image.
+    """
+    batch = default_batch(size or pixels.shape[1], device)
+    parts = [slice(start, min(start + batch, rows.stop)) for start in range(rows.start, rows.stop, batch)]
     was_training = model.training
     model.eval()
     try:
         with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(device, precision)):
-            for start in range(rows.start, rows.stop, batch):
-                part = slice(start, min(start + batch, rows.stop))
-                chunk = pixels[part].to(device, non_blocking=True)
+            for part, chunk in zip(parts, _chunks(pixels, parts, device)):
                 index = torch.arange(len(chunk), device=device)
-                yield part, model(batch_of(chunk, index, "none", NO_DRAWS)).float()
+                yield part, model(batch_of(chunk, index, "none", NO_DRAWS, size)).float()
     finally:
         model.train(was_training)
+
+
+def _chunks(pixels: Tensor, parts: list[slice], device: torch.device) -> Iterable[Tensor]:
+    if pixels.device.type == "cpu" and device.type == "cuda":
+        return Prefetch(pixels, device)([torch.arange(part.start, part.stop) for part in parts])
+    return (pixels[part].to(device) for part in parts)
 
 
 def predict_logits(model: nn.Module, data: Dataset, device: str = "auto") -> Tensor:
@@ -69,7 +78,7 @@ def predict_logits(model: nn.Module, data: Dataset, device: str = "auto") -> Ten
     home = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), where)
     model.to(where)
     try:
-        rows = range(len(data))
-        return torch.cat([logits.cpu() for _, logits in logits_of(model, data.pixels, where, rows, "float32")])
+        found = logits_of(model, data.pixels, where, range(len(data)), "float32", data.size)
+        return torch.cat([logits.cpu() for _, logits in found])
     finally:
         model.to(home)

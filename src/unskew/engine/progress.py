@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class Listener(Protocol):
@@ -15,6 +18,14 @@ class Listener(Protocol):
     def step(self) -> None: ...
     def epoch(self, stage: str, row: Mapping[str, Any]) -> None: ...
     def end(self) -> None: ...
+
+
+class Watcher(Protocol):
+    """Something that looks at the model after every epoch, and lasts over a restart."""
+
+    def look(self, epoch: int, model: nn.Module, device: str) -> dict[str, Any]: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
 class Screen:

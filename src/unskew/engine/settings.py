@@ -23,12 +23,19 @@ class Settings:
     augment: Literal["none", "crop", "crop-flip", "resized-crop"] | None = option(
         None, "none; crop (pad 4); crop-flip (default to 64 px); resized-crop, with flip (default above)"
     )
+    select: Literal["last", "val"] = option(
+        "last", "weights of the last epoch, or val: of the best by the worst pseudo-group of the validation set"
+    )
     seed: int = option(0, "decides initial weights, order, augmentation and noise")
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
     precision: Literal["auto", "float32", "bfloat16"] = option("auto", "bfloat16 autocast where the device has it")
     compile: bool = option(False, "compile the step with torch.compile")
-    model: str | None = option(None, "cnn, resnet18, resnet50, timm:NAME, torchvision:NAME; by default by image size")
-    weights: str | None = option(None, "file of pretrained weights to start from (.pth or .safetensors)")
+    model: str | None = option(
+        None, "cnn, resnet18, resnet50[-v1], timm:NAME, torchvision:NAME; by default by image size"
+    )
+    weights: str | None = option(
+        None, "pretrained weights to start from: a .pth or .safetensors file, or torchvision:IMAGENET1K_V1"
+    )
     stem: Literal["small", "photo"] | None = option(None, "how a ResNet begins: small to 64 px, photo above")
 
     def for_data(self, samples: int, size: int) -> "Settings":

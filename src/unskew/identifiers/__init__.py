@@ -18,7 +18,7 @@ from unskew.engine.settings import Settings
 from unskew.errors import UnskewError, nearest
 from unskew.identifiers.biased import Biased
 from unskew.identifiers.errors import ErrorSet
-from unskew.identifiers.given import coin, oracle
+from unskew.identifiers.given import coin, judged_sides, oracle
 from unskew.identifiers.history import PH
 from unskew.identifiers.repair import RepairOptions, repair
 from unskew.identifiers.single import SP
@@ -37,6 +37,7 @@ def identify(
     data: Dataset,
     how: str | Path = "ph",
     *,
+    val: Dataset | None = None,
     model: str | nn.Module | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -53,6 +54,8 @@ def identify(
     how : {"ph", "sp", "jtt", "gce", "repair", "oracle", "random"} or path
         Prediction history, single prediction, the errors of plain training, those of a network biased on purpose,
         REPAIR's weights (needs bias labels), the true split, a coin, or a CSV with ``id`` and ``conflicting``.
+    val : Dataset, optional
+        A validation set: the partition's ``val`` then tells its sides, as the trained network sees them.
     model : str or nn.Module, optional
         The network to train; by default by image size.
     out : path, optional
@@ -75,14 +78,16 @@ def identify(
     out = Path(out) if out is not None else None
     job = stage1_of(data, {"name": str(how), **options}, model)
     if job is None:
-        partition = _given(data, str(how), given_options(str(how), options))
+        partition = _given(data, val, str(how), given_options(str(how), options))
     elif resume and out is not None and agree(lambda: (out / PARTITION).exists()):
-        return _finished(out / PARTITION, data, job)
+        return _finished(out / PARTITION, data, val, job)
     else:
         checkpoint = out / CHECKPOINT if out is not None else None
-        method, _ = fit(job, data, None, checkpoint, resume, (*listeners_for(progress), *listeners))
+        method, engine = fit(job, data, None, checkpoint, resume, (*listeners_for(progress), *listeners))
         assert isinstance(method, PH | SP | ErrorSet | Biased)
         partition = replace(method.result(), made_by=job.digest(data))
+        if val is not None:
+            partition = replace(partition, val=judged_sides(method.model, val, str(how), str(engine.device)))
         if out is not None and is_main():
             save_model(method.model, job.make_model.describe(), out / MODEL, data.class_names)  # type: ignore[arg-type]
     if out is not None and is_main():
@@ -92,12 +97,16 @@ def identify(
     return partition
 
 
-def _given(data: Dataset, how: str, options: dict[str, Any]) -> Partition:
-    if how == "oracle":
-        return oracle(data)
+def _given(data: Dataset, val: Dataset | None, how: str, options: dict[str, Any]) -> Partition:
     if how == "repair":
         return repair(data, build(RepairOptions, options, "'repair'"))
-    return coin(data, int(options.get("seed") or 0)) if how == "random" else load_partition(how, data)
+    if how not in GIVEN:
+        return load_partition(how, data, val)
+
+    def of(some: Dataset) -> Partition:
+        return oracle(some) if how == "oracle" else coin(some, int(options.get("seed") or 0))
+
+    return of(data) if val is None else replace(of(data), val=of(val))
 
 
 def given_options(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,10 +120,10 @@ def given_options(how: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in given.items() if key in own}
 
 
-def _finished(path: Path, data: Dataset, job: Job) -> Partition:
+def _finished(path: Path, data: Dataset, val: Dataset | None, job: Job) -> Partition:
     """The partition of a stage 1 that had ended, if it was this one."""
-    partition = load_partition(path, data)
-    if partition.made_by != job.digest(data):
+    partition = load_partition(path, data, val)
+    if partition.made_by != job.digest(data) or (val is not None and partition.val is None):
         raise UnskewError(
             f"{path} was made by another stage 1 than this {job.name}: continue with the options it was started with, "
             "or leave out --resume."
@@ -127,6 +136,8 @@ def stage1_of(data: Dataset, stage1: Mapping[str, Any], model: str | nn.Module |
     how = stage1["name"]
     if how in IDENTIFIERS:
         options = {key: value for key, value in stage1.items() if key != "name"}
+        if options.get("select", "last") != "last":
+            raise UnskewError("stage 1 ends with its last epoch: select is for stage 2.")
         return decide(how, IDENTIFIERS[how], data, options, model, stage1=True)
     if how not in GIVEN and not Path(how).is_file():
         raise UnskewError(f"there is no identifier or file {how!r}; {nearest(how, [*IDENTIFIERS, *GIVEN])}")

@@ -12,12 +12,17 @@ from torch import nn
 
 from unskew.errors import UnskewError, nearest
 from unskew.models.cnn import CNN
-from unskew.models.network import IMAGENET_MEAN, IMAGENET_STD, Network, feature_width
+from unskew.models.network import CAFFE_MEAN, IMAGENET_MEAN, IMAGENET_STD, Network, feature_width
 from unskew.models.outside import PACKAGES, normalisation, outside_backbone
-from unskew.models.resnet import resnet18, resnet50
+from unskew.models.resnet import resnet18, resnet50, resnet50_v1
 from unskew.models.weights import load_weights
 
-MODELS: dict[str, Callable[..., Any]] = {"cnn": CNN, "resnet18": resnet18, "resnet50": resnet50}
+MODELS: dict[str, Callable[..., Any]] = {
+    "cnn": CNN,
+    "resnet18": resnet18,
+    "resnet50": resnet50,
+    "resnet50-v1": resnet50_v1,
+}
 CUSTOM = "custom"
 SMALLEST = 8  # px: below, nothing is left after the CNN's two pools
 
@@ -38,7 +43,7 @@ class ModelFactory:
     def __call__(self) -> Network:
         network = self.build()
         if self.weights is not None:
-            load_weights(network, self.weights)
+            load_weights(network, self.weights, self.name)
         return network.train()
 
     def describe(self) -> dict[str, Any]:
@@ -66,13 +71,14 @@ def model_factory(
     Parameters
     ----------
     model : str, Module or None
-        "cnn", "resnet18", "resnet50", "timm:NAME" or "torchvision:NAME"; or a backbone of your own, images
+        "cnn", "resnet18", "resnet50", "resnet50-v1" (for weights that `unskew weights convert` made), "timm:NAME" or
+        "torchvision:NAME"; or a backbone of your own, images
         in and N×d or N×d×h×w features out; or a whole `Network`. A module is copied here, and each network
         starts from that copy's weights. None chooses by size: "cnn" below 32 px, otherwise "resnet18".
     num_classes : int
     size : int
         Pixels on a side.
-    weights : path, optional
+    weights : path or str, optional
         Pretrained weights that each network starts from; see `load_weights`.
     stem : "small" or "photo", optional
         How a ResNet begins; "small" for images up to 64 px, unless told.
@@ -95,6 +101,7 @@ def model_factory(
         width = feature_width(own, size, type(model).__name__)
     elif model in MODELS:
         name = model
+        mean = CAFFE_MEAN if model == "resnet50-v1" else mean
         backbone = partial(MODELS[model], stem=stem) if stem else MODELS[model]
         width = _probe(backbone).width
     elif model.startswith(tuple(f"{package}:" for package in PACKAGES)):

@@ -9,6 +9,7 @@ from unskew.errors import UnskewError
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+CAFFE_MEAN = (123.68 / 255, 116.779 / 255, 103.939 / 255)  # what Keras's and the first ResNets take off
 
 
 class Network(nn.Module):

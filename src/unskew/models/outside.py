@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from unskew.errors import UnskewError
+from unskew.errors import UnskewError, nearest
 from unskew.models.network import IMAGENET_MEAN, IMAGENET_STD
 
 PACKAGES = ("timm", "torchvision")
@@ -22,6 +22,21 @@ def outside_backbone(package: str, name: str) -> nn.Module:
     if package == "timm":
         return library.create_model(name, pretrained=False, num_classes=0)
     return _without_classifier(library.models.get_model(name, weights=None), name)
+
+
+def published_weights(model: str, which: str) -> dict[str, Tensor]:
+    """torchvision's weights of that name for one of its models, or for ours of the same make."""
+    library = _load("torchvision")
+    name = model.removeprefix("torchvision:")
+    if name not in library.models.list_models():
+        raise UnskewError(f"torchvision has no weights for the model {model!r}; give a file.")
+    known = {each.name: each for each in library.models.get_model_weights(name)}
+    if which not in known:
+        raise UnskewError(f"torchvision has no weights {which!r} for {name}; {nearest(which, known)}")
+    try:
+        return dict(known[which].get_state_dict(progress=False, check_hash=True))
+    except (OSError, RuntimeError) as error:  # no network, a full disk, a broken file
+        raise UnskewError(f"torchvision could not fetch {which} of {name} ({error}): give a file.") from error
 
 
 def normalisation(backbone: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from unskew.errors import UnskewError, nearest
 
 STEMS = ("small", "photo")
+DEPTHS_50 = (3, 4, 6, 3)
 
 
 class BasicBlock(nn.Module):
@@ -32,12 +33,14 @@ class Bottleneck(nn.Module):
     """1×1, 3×3, 1×1 and a shortcut. The 3×3 carries the stride ("v1.5"), as in torchvision's weights."""
 
     expansion = 4
+    stride_on_first = False
 
     def __init__(self, inputs: int, planes: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, planes, 1, bias=False)
+        first, second = (stride, 1) if self.stride_on_first else (1, stride)
+        self.conv1 = nn.Conv2d(inputs, planes, 1, first, bias=False)
         self.bn1 = nn.BatchNorm2d(planes)
-        self.conv2 = nn.Conv2d(planes, planes, 3, stride, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(planes, planes, 3, second, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(planes)
         self.conv3 = nn.Conv2d(planes, planes * self.expansion, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(planes * self.expansion)
@@ -49,6 +52,12 @@ class Bottleneck(nn.Module):
         x = F.relu(self.bn2(self.conv2(x)), inplace=True)
         x = self.bn3(self.conv3(x))
         return F.relu(x + shortcut, inplace=True)
+
+
+class FirstBottleneck(Bottleneck):
+    """The first 1×1 carries the stride ("v1"), as in the paper's weights and Keras's."""
+
+    stride_on_first = True
 
 
 def _downsample(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
@@ -111,4 +120,8 @@ def resnet18(stem: str) -> ResNet:
 
 
 def resnet50(stem: str) -> ResNet:
-    return ResNet(Bottleneck, (3, 4, 6, 3), stem)
+    return ResNet(Bottleneck, DEPTHS_50, stem)
+
+
+def resnet50_v1(stem: str) -> ResNet:
+    return ResNet(FirstBottleneck, DEPTHS_50, stem)

@@ -1,5 +1,6 @@
 """Pretrained weights from a file: torchvision-style, or saved by unskew. A file is read, never run."""
 
+import json
 import pickle
 import warnings
 from collections.abc import Iterable, Mapping
@@ -10,12 +11,13 @@ from torch import Tensor
 
 from unskew.errors import UnskewError
 from unskew.models.network import Network
+from unskew.models.outside import published_weights
 
 # What published models call the classifier that our head stands in for.
 CLASSIFIERS = ("backbone.fc.", "backbone.classifier.", "backbone.head.", "backbone.heads.")
 
 
-def load_weights(network: Network, path: str | Path) -> None:
+def load_weights(network: Network, path: str | Path, model: str | None = None) -> None:
     """Start the network from the weights in a file.
 
     Parameters
@@ -25,16 +27,31 @@ def load_weights(network: Network, path: str | Path) -> None:
     path : path
         ``.safetensors``, or else a file of ``torch.save`` that holds tensors only. Either the state dict of
         a backbone under its own names (torchvision's, for a ResNet), where a classifier is left out and the
-        network keeps its new head; or weights that unskew wrote, head included.
+        network keeps its new head; or weights that unskew wrote, head included. Or ``torchvision:NAME``, such as
+        ``torchvision:IMAGENET1K_V1``: torchvision's own for the model, which it downloads.
+    model : str, optional
+        The network's name, as `model_factory` takes it.
     """
-    path = Path(path)
-    tensors = read_safetensors(path)[0] if path.suffix == ".safetensors" else _read_torch(path)
+    tensors, path = _read(path, model), Path(path)
     expected = network.state_dict()
     own = _full_names(tensors, expected)
     if not any(name.startswith("head.") for name in own):
         own |= {name: value for name, value in expected.items() if name.startswith("head.")}
     check_fit(own, expected, path)
     network.load_state_dict(own, strict=False)
+
+
+def _read(path: str | Path, model: str | None) -> Mapping[str, Tensor]:
+    if str(path).startswith("torchvision:"):
+        return published_weights(model or "", str(path).partition(":")[2])
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        return _read_torch(path)
+    tensors, metadata = read_safetensors(path)
+    made_for = json.loads(metadata.get("unskew-weights", "{}")).get("model", model)
+    if model is not None and made_for != model:
+        raise UnskewError(f"{path} holds weights of a {made_for}, not of a {model}: use --model {made_for}.")
+    return tensors
 
 
 def check_fit(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> None:

@@ -8,6 +8,8 @@ from cyclopts import App, Parameter
 
 from unskew.errors import UnskewError, nearest
 from unskew.paper import FIGURES, TABLES, Row, Table, table_named
+from unskew.paper.spec import Spec
+from unskew.paper.tables import Column
 
 app = App(name="paper", help="The paper's tables: run them, and show ours beside the paper's figures.")
 Name = Annotated[str, Parameter(help="A table; `unskew paper list` has them all.")]
@@ -20,7 +22,7 @@ def list_tables() -> None:
     """List the tables and figures."""
     for kind, tables in (("table", TABLES), ("figure", FIGURES)):
         for table in tables.values():
-            size = f"{len(table.rows)} rows × {len(table.ratios)} ratios"
+            size = f"{len(table.rows)} rows × {len(table.ratios)} columns"
             print(f"{table.name:16} {kind:7} {table.title} ({size})")
 
 
@@ -30,6 +32,7 @@ def run(
     /,
     *,
     ratios: Annotated[list[float] | None, Parameter(consume_multiple=True)] = None,
+    sets: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Photo sets among the columns.")] = None,
     methods: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Rows of the table.")] = None,
     seeds: int = 5,
     scale: Scale = "full",
@@ -40,6 +43,7 @@ def run(
         Literal["local", "ray", "slurm"], Parameter(help="Processes here, a Ray cluster, or Slurm jobs.")
     ] = "local",
     data_dir: Path | None = None,
+    weights: Annotated[Path | None, Parameter(help="ResNet-50 (v1) weights for photos.")] = None,
     results: Results = Path("results"),
 ) -> None:
     """Run what a table needs and the results do not hold yet."""
@@ -48,15 +52,19 @@ def run(
 
     table = table_named(name)
     rows = _rows(table, methods)
-    chosen = _ratios(table, ratios)
+    chosen = _columns(table, ratios, sets)
+    if scale == "full":
+        chosen = _there(chosen, asked=sets is not None, data_dir=data_dir)
     if seeds < 1 or (workers is not None and workers < 1):
         raise UnskewError("--seeds and --workers must be at least 1.")
     how: dict[str, Any] = {"workers": workers or default_workers(device), "device": device, "compile": compile}
-    how |= {"executor": executor, "data_dir": data_dir, "say": lambda text: print(text, flush=True)}
+    how |= {"executor": executor, "data_dir": data_dir, "weights": weights}
+    how |= {"say": lambda text: print(text, flush=True)}
     if table.search is not None:
         outcome = run_search(table, results, scale, **how)
     else:
-        outcome = run_all([spec for _, _, spec in table.specs(chosen, rows, seeds, scale)], results, **how)
+        specs = [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
+        outcome = run_all(_startable(specs, weights), results, **how)
     show(name, results=results, scale=scale, data_dir=data_dir)
     if outcome.failed:
         spec, why = outcome.failed[0]
@@ -99,8 +107,46 @@ def _rows(table: Table, names: list[str] | None) -> list[Row]:
     return [row for row in table.rows if names is None or row.name in names]
 
 
-def _ratios(table: Table, ratios: list[float] | None) -> list[float]:
+def _columns(table: Table, ratios: list[float] | None, sets: list[str] | None) -> list[Column]:
     for ratio in ratios or ():
         if not 0 < ratio < 1:
             raise UnskewError(f"a ratio lies between 0 and 1, as 0.95; not {ratio:g}.")
-    return ratios or list(table.ratios)
+    named = [column for column in table.ratios if isinstance(column, str)]
+    for name in sets or ():
+        if name not in named:
+            raise UnskewError(f"table {table.name} has no photo set {name!r}; {nearest(name, named)}")
+    return [*(ratios or ()), *(sets or ())] or list(table.ratios)
+
+
+def _there(columns: list[Column], asked: bool, data_dir: Path | None) -> list[Column]:
+    """Without the photo sets that are not there; those that are get decoded here, once for all workers."""
+    from unskew.data import load_splits
+
+    found: list[Column] = []
+    for column in columns:
+        if isinstance(column, str):
+            try:
+                load_splits(column, data_dir)
+            except UnskewError as error:
+                if asked or len(columns) == 1:
+                    raise
+                print(f"note: {column} is left out: {error}", flush=True)
+                continue
+        found.append(column)
+    if not found:
+        raise UnskewError(f"none of {', '.join(map(str, columns))} was found: name their folder with --data-dir.")
+    return found
+
+
+def _startable(specs: list[Spec], weights: Path | None) -> list[Spec]:
+    """Without the runs that start from ImageNet weights, where none were given."""
+    if weights is not None and not weights.is_file():
+        raise UnskewError(f"there is no weights file {weights}.")
+    able = [spec for spec in specs if weights is not None or spec.options.get("weights") != "imagenet"]
+    if len(able) < len(specs):
+        print(
+            f"note: {len(specs) - len(able)} runs are left out: they start from ImageNet weights, a file of which "
+            "--weights names (docs/photos.md says where to get one)",
+            flush=True,
+        )
+    return able

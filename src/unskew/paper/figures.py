@@ -52,7 +52,7 @@ def _examples(figure, table: Table, scale: str, data_dir: Path | None, each: int
     from unskew.paper.spec import Spec
     from unskew.paper.worker import data_of
 
-    data, _ = data_of(Spec(table.data.format(ratio=table.ratios[0]), None, 0, scale=scale), data_dir)
+    data, _, _ = data_of(Spec(table.data.format(ratio=table.ratios[0]), None, 0, scale=scale), data_dir)
     if data.aligned is None:
         raise UnskewError(f"{data.name} does not say which of its samples conflict.")
     grid = figure.subplots(2 * each, data.num_classes, squeeze=False)

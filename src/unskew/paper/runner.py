@@ -45,6 +45,7 @@ def run_all(
     say: Callable[[str], None],
     compile: bool = False,
     executor: str = "local",
+    weights: Path | None = None,
 ) -> Outcome:
     """Run what is missing; every result is a line in ``results/paper.jsonl`` the moment it is there."""
     if executor not in EXECUTORS:
@@ -60,7 +61,9 @@ def run_all(
     if not waiting:
         return outcome
     data_dir = data_dir and data_dir.absolute()
-    work = Work(results.absolute(), {"device": device, "compile": compile}, data_dir, workers)
+    settings: dict[str, Any] = {"device": device, "compile": compile}
+    settings |= {"weights": str(weights.absolute())} if weights is not None else {}
+    work = Work(results.absolute(), settings, data_dir, workers)
     launcher = EXECUTORS[executor](work, uses_cuda(device))
     try:
         _Queue(waiting, work, launcher, outcome, say).run()
