@@ -1,14 +1,16 @@
 """Every test has a cache folder of its own, and small data to train on."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from browser import chromium
 from command_line import Outcome
 from unskew.cli import main
 from unskew.data.dataset import Dataset
@@ -20,6 +22,12 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture

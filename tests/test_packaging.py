@@ -29,7 +29,8 @@ def test_the_wheel_holds_what_the_package_needs(tmp_path):
         names = set(file.namelist())
         metadata = file.read(next(n for n in names if n.endswith("METADATA"))).decode()
         scripts = file.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
-    sources = {str(p.relative_to(ROOT / "src")) for p in (ROOT / "src").rglob("*") if p.suffix in (".py", ".j2")}
+    kinds = (".py", ".j2", ".css", ".js", ".html")
+    sources = {str(p.relative_to(ROOT / "src")) for p in (ROOT / "src").rglob("*") if p.suffix in kinds}
     assert sources | {"unskew/py.typed"} <= names
     assert "unskew = unskew.cli:main" in scripts
     for extra in ("vision", "sweep", "hf", "parquet", "view", "export", "cluster", "frost"):

@@ -18,6 +18,7 @@ from unskew.config import combine, dotted
 from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
 from unskew.paper.commands import app as paper
+from unskew.view.command import view
 
 
 def _whole(kind: Any, tokens: Any) -> int:
@@ -79,7 +80,9 @@ app = App(
     "--debug shows the traceback of an error.",
 )
 app.command(paper)
+app.command(view)
 _overrides: dict[str, dict[str, Any]] = {}  # the dotted options of this call
+_said: list[str] = []  # and all of it, for the report
 
 
 @app.command
@@ -92,7 +95,7 @@ def demo(
     """The whole road on data that comes with the install: identify, then ERM, s-mix and l-mix."""
     from unskew.demo import run_demo
 
-    run_demo(out, seed=seed, device=device)
+    run_demo(out, seed=seed, device=device, command=_command())
 
 
 @app.command
@@ -116,7 +119,7 @@ def identify(
     flags = _flags(data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=identify)
     # --epochs and the like mean stage 1 here, and win over what a file says of it.
     stage1 = {**_flags(training=training), **_overrides.get("identify", {})}
-    commands.identify(combine(config, flags, {"identify": stage1}), out, resume, log)
+    commands.identify(combine(config, flags, {"identify": stage1}), out, resume, log, _command())
 
 
 @app.command
@@ -130,6 +133,9 @@ def train(
     out: Out = Path("runs/train"),
     identify: Identify = None,
     partition: Annotated[Path | None, Parameter(help="A partition.csv, instead of stage 1.")] = None,
+    corrections: Annotated[
+        Path | None, Parameter(help="The corrections.csv that `unskew view` wrote, for that partition.")
+    ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     size: Size = None,
@@ -146,8 +152,14 @@ def train(
     if partition is not None and partition.is_dir():  # the folder of a run
         partition = partition / "partition.csv"
     stage1 = identify if partition is None else str(partition)
-    flags = _flags(data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=stage1, training=training)
-    commands.train(combine(config, flags | ({"method": method} if method else {}), _overrides), out, resume, log)
+    if corrections is not None and corrections.is_dir():
+        corrections = corrections / "corrections.csv"
+    flags = _flags(
+        data=data, data_dir=data_dir, size=size, skip_bad=skip_bad, identify=stage1, corrections=corrections,
+        training=training,
+    )  # fmt: skip
+    values = combine(config, flags | ({"method": method} if method else {}), _overrides)
+    commands.train(values, out, resume, log, _command())
 
 
 @app.command
@@ -245,6 +257,10 @@ def convert(
     commands.convert(source, out)
 
 
+def _command() -> str:
+    return shlex.join(["unskew", *_said])
+
+
 def _flags(*, training: Any = None, skip_bad: bool = False, **given: Any) -> dict[str, Any]:
     """What was said on the command line, and nothing else."""
     said = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
@@ -265,6 +281,7 @@ def main(argv: list[str] | None = None) -> None:
         tokens, found = dotted([token for token in argv if token != "--debug"], TAKES.get(command, ()))
         _overrides.clear()
         _overrides.update(found)
+        _said[:] = argv
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             app(tokens, exit_on_error=False, print_error=False, result_action="return_value")

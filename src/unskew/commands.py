@@ -12,6 +12,7 @@ from rich.table import Table
 
 import unskew
 from unskew.config import NESTED, Loading
+from unskew.data.corrections import load_corrections, without_wrong_labels
 from unskew.data.dataset import Dataset
 from unskew.data.sources import NAMES
 from unskew.data.sources import read as listing_of
@@ -22,16 +23,17 @@ from unskew.files import write_text
 from unskew.identifiers import IDENTIFIERS, NEEDS_BIAS, RepairOptions, stage1_of
 from unskew.methods import method_named
 from unskew.options import build, help_of, names
-from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, was_trained_on
+from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, saved_config, was_trained_on
 from unskew.selection import told
 from unskew.training import Run, try_out
 
 PACKAGES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 
 
-def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None) -> None:
+def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, command: str = "") -> None:
     loading, options = _split(config)
-    options.pop("method", None)
+    for of_training in ("method", "corrections"):
+        options.pop(of_training, None)
     own = options.pop("identify", {})
     stage1 = {"name": NESTED["identify"], **options, **own}
     origin = dict(loading)
@@ -53,21 +55,26 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
         partition.save(out / PARTITION)
     tell(partition.notes)
     if is_main():
-        unskew.report(data, partition, None, out / REPORT)
+        unskew.report(data, partition, None, out / REPORT, command=command, config=saved_config(out))
         share = partition.conflicting_share
         say(f"{int(partition.conflicting.sum())} of {len(data)} samples ({share:.1%}) break the pattern.")
         say(f"Written: {out / PARTITION}, {out / REPORT}")
 
 
-def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None) -> None:
+def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, command: str = "") -> None:
     loading, options = _split(config)
     method = {"name": NESTED["method"], **options.pop("method", {})}
     own = options.pop("identify", {})
     origin = dict(loading)
     splits = unskew.load_splits(loading.pop("data"), **loading)
     data, test = splits.train, splits.test
+    corrections = options.pop("corrections", None)
+    marks = load_corrections(corrections, data, test) if corrections is not None else None
+    if marks is not None:
+        origin["corrections"] = str(corrections)
+        data = without_wrong_labels(data, marks)
     say(f"{data.name}: {len(data)} images of {data.size} px in {data.num_classes} classes, {len(test)} for test")
-    tell(splits.notes)
+    tell(data.notes)
     name = method.pop("name")
     cls = method_named(name)[1]
     stage1 = {"name": cls.stage1, **own}
@@ -76,11 +83,11 @@ def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None) -
         tell([f"{name} needs no partition: what was said about it is not used"])
     run = unskew.train(
         data, None, name, identify=stage1, test=test, val=splits.val, out=out, resume=resume, progress=True,
-        listeners=_listeners(log, out, config), origin=origin, **method, **options,
+        listeners=_listeners(log, out, config), origin=origin, corrections=marks, **method, **options,
     )  # fmt: skip
     if is_main():
         tell(run.partition.notes if run.partition else ())
-        unskew.report(data, run.partition, run, out / REPORT)
+        unskew.report(data, run.partition, run, out / REPORT, test=test, command=command, config=saved_config(out))
         show([run])
         if run.result.validation is not None:
             say(told(run.result.validation))
@@ -161,7 +168,9 @@ def methods() -> None:
 
 
 def _first(cls: type) -> str:
-    return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
+    """The first sentence of its docstring."""
+    text = " ".join((cls.__doc__ or "").split()).replace("``", "")
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def download(name: str, data_dir: Path) -> None:

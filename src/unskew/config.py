@@ -74,7 +74,7 @@ def _refuse_unknown(name: str, file: Path) -> None:
     from unskew.identifiers import IDENTIFIERS
     from unskew.methods import METHODS
 
-    known = [*names(Loading), "partition", *NESTED, *names(Settings)]
+    known = [*names(Loading), "partition", "corrections", *NESTED, *names(Settings)]
     if name in known:
         return
     if name in ON_THE_LINE:

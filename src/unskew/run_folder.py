@@ -15,16 +15,14 @@ from unskew.files import write_text
 
 TENSORBOARD = "tensorboard"
 CONFIG, RESULTS, METRICS, REPORT = "config.yaml", "results.jsonl", "metrics.csv", "report.html"
-PARTITION, STAGE1_CHECKPOINT, CHECKPOINT, MODEL = (
-    "partition.csv",
-    "identify.checkpoint.pt",
-    "checkpoint.pt",
-    "model.safetensors",
-)
+PARTITION, CORRECTIONS = "partition.csv", "corrections.csv"
+STAGE1_CHECKPOINT, STAGE1_MODEL = "identify.checkpoint.pt", "identify.safetensors"
+CHECKPOINT, MODEL = "checkpoint.pt", "model.safetensors"
 PARTITION_FILES = tuple(
     name for path in (PARTITION, of_val(PARTITION)) for name in (str(path), sidecar(path).name)
 )  # the partition, and that of the validation set
-OURS = (RESULTS, METRICS, REPORT, *PARTITION_FILES, STAGE1_CHECKPOINT, CHECKPOINT, MODEL)
+# Not the corrections: those are a person's work.
+OURS = (RESULTS, METRICS, REPORT, *PARTITION_FILES, STAGE1_CHECKPOINT, STAGE1_MODEL, CHECKPOINT, MODEL)
 
 
 def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
@@ -55,15 +53,21 @@ def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:
     write_text(path, f"# unskew {verb} --config {path} --out DIR\n{text}")
 
 
-def was_trained_on(run: Path, source: str) -> bool:
-    """Whether the run folder says that its model comes from this data."""
+def saved_config(run: Path) -> dict[str, Any]:
+    """What ``config.yaml`` says; nothing where there is none that can be read."""
     import yaml
 
     try:
-        saved = yaml.safe_load((run / CONFIG).read_text(encoding="utf-8"))["data"]
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):  # a model by itself
-        return False
-    return _place("data", saved) == _place("data", source)
+        saved = yaml.safe_load((run / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return saved if isinstance(saved, dict) else {}
+
+
+def was_trained_on(run: Path, source: str) -> bool:
+    """Whether the run folder says that its model comes from this data."""
+    saved = saved_config(run).get("data")  # none: a model by itself
+    return saved is not None and _place("data", saved) == _place("data", source)
 
 
 def _given(out: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -95,7 +99,7 @@ def _same(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 def _place(name: str, value: Any) -> Any:
     """``photos`` and ``./photos/`` are one folder."""
-    is_path = name in ("data", "data_dir", "identify.name") and isinstance(value, str)
+    is_path = name in ("data", "data_dir", "identify.name", "corrections") and isinstance(value, str)
     return os.path.abspath(value) if is_path else value
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unskew.data.corrections import corrected, load_corrections, without_wrong_labels
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.fit import Job, decide, fit
@@ -65,6 +66,7 @@ def train(
     method: str | type[Method] = "lmix",
     *,
     identify: str | Path | Mapping[str, Any] | None = None,
+    corrections: str | Path | Mapping[str, str] | None = None,
     test: Dataset | None = None,
     val: Dataset | None = None,
     model: str | nn.Module | None = None,
@@ -88,6 +90,9 @@ def train(
     identify : str, path or dict, optional
         Stage 1: ``ph``, ``sp``, ``oracle``, ``random``, a CSV, or ``{"name": "ph", "window": 5, "epochs": 10}``. By
         default what the method says: ``ph`` for most.
+    corrections : path or dict, optional
+        ``corrections.csv`` as `unskew view` writes it, for a partition that is given: samples marked conflicting or
+        aligned change sides, and those whose label is wrong are left out.
     test : Dataset, optional
         Scored once, with the weights that were selected; nothing is ever selected on it.
     val : Dataset, optional
@@ -117,12 +122,20 @@ def train(
     name, cls = method_named(method)
     if "bias" in cls.needs and data.bias is None:
         raise UnskewError(f"{name} needs bias labels, and {data.name} has none: use a method that does not, like lmix.")
+    marks: Mapping[str, str] = {}
+    if corrections is not None:
+        marks = corrections if isinstance(corrections, Mapping) else load_corrections(corrections, data)
+        data = without_wrong_labels(data, marks)
+        if isinstance(corrections, str | Path):
+            origin = {**(origin or {"data": data.name}), "corrections": str(corrections)}
     job = decide(name, cls, data, options, model)
     choosing = job.settings.select == "val"
     val = val if choosing else None
     stage1 = _stage1(partition, identify, options, cls.stage1) if choosing or "partition" in cls.needs else {}
     stage1_model = stage1.pop("model", None) or model
     stage1_job = stage1_of(data, stage1, stage1_model) if stage1 and partition is None else None
+    if stage1_job is not None and corrections is not None:
+        raise UnskewError("corrections need the partition that they correct: give --partition partition.csv too.")
     folder = Path(out) if out is not None else None
     more = {key: value for key, value in stage1.items() if key != "name"}
     # What cannot work is found out before the folder of an older run is cleared.
@@ -131,7 +144,7 @@ def train(
     if stage1 and partition is None and stage1_job is None:
         partition = run_stage1(data, stage1["name"], val=val, **more)
     if stage1 and partition is not None:
-        partition = _two_sided(partition.matched_to(data), data)
+        partition = _two_sided(corrected(partition.matched_to(data), marks), data)
         if val is not None and partition.val is None:
             raise UnskewError(
                 f"the partition ({partition.how}) does not tell the sides of the validation set: make it with one, as "
@@ -146,6 +159,7 @@ def train(
     if stage1_job is not None:
         shown = {"progress": False, "listeners": listeners, "val": val}
         partition = run_stage1(data, stage1["name"], model=stage1_model, out=out, resume=resume, **shown, **more)
+        partition = _two_sided(partition, data)
     elif stage1 and partition is not None and folder is not None and is_main():
         partition.save(folder / PARTITION)
     learnt, sides, selection = data, partition, None
@@ -211,6 +225,11 @@ def _two_sided(partition: Partition, data: Dataset) -> Partition:
     conflicting = int(partition.conflicting.sum())
     if 0 < conflicting < len(data):
         return partition
+    if not conflicting and partition.made_by:
+        raise UnskewError(
+            "nothing was found conflicting, so there is no sign of a shortcut here: train with --method erm, or change "
+            "how long stage 1 trains (--identify.epochs)."
+        )
     raise UnskewError(
         f"the partition ({partition.how}) calls {conflicting} of the {len(data)} training samples conflicting, and "
         "training needs some that are and some that are not: mark others, or train with --method erm."

@@ -105,13 +105,37 @@ def test_too_few_are_widened_by_whole_bins_and_said_so():
     assert "only 1 samples" in partition.notes[0]
 
 
-@pytest.mark.parametrize(("answer", "words"), [(0, "nothing was found conflicting"), (1, "every sample was found")])
-def test_what_cannot_be_told_apart_is_an_error(answer, words):
+def judged(answer: int) -> PredictionHistory:
     history = PredictionHistory(torch.zeros(8, dtype=torch.int64), class_names=["a", "b"])
     history.record(torch.arange(8), torch.full((8,), answer))
     history.end_epoch()
-    with pytest.raises(UnskewError, match=words):
-        history.partition()
+    return history
+
+
+def test_what_cannot_be_told_apart_is_an_error():
+    with pytest.raises(UnskewError, match="every sample was found"):
+        judged(1).partition()
+
+
+def test_nothing_conflicting_is_an_answer():
+    partition = judged(0).partition()
+    assert not partition.conflicting.any()
+    assert "no sign of a shortcut" in partition.notes[0]
+
+
+def test_losses_are_kept_where_they_are_given_in_every_epoch():
+    history = PredictionHistory(torch.tensor([0, 1]))
+    for epoch in range(2):
+        history.record(torch.tensor([1, 0]), torch.tensor([0, 0]), torch.tensor([1e9, 0.5 + epoch]))
+        history.end_epoch()
+    partition = history.partition()
+    assert partition.losses.tolist() == [[0.5, 1.5], [60000, 60000]]
+    again = PredictionHistory(torch.tensor([0, 1]))
+    again.load_state_dict(history.state_dict())
+    assert torch.equal(again.partition().losses, partition.losses)
+    again.record(torch.tensor([0, 1]), torch.tensor([0, 0]))
+    again.end_epoch()
+    assert again.partition().losses is None
 
 
 def test_state_goes_on_where_it_stopped():

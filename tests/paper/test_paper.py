@@ -34,8 +34,8 @@ def main_lines(values: dict[str, list[float]], ratio: float = 0.95) -> list[dict
 def test_keys_tell_runs_apart_and_stage_1_is_shared():
     table = TABLES["main"]
     specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 2, "full")]
-    assert len({spec.key for spec in specs}) == len(specs) == 5 * 4 * 2
-    assert len({spec.stage1_key for spec in specs}) == 1 + 4 * 2, "one for each ratio and seed, and none for ERM"
+    assert len({spec.key for spec in specs}) == len(specs) == 12 * 4 * 2
+    assert len({spec.stage1_key for spec in specs}) == 1 + 4 * 4 * 2, "four stage 1s, and none for the rest"
 
 
 def test_the_same_run_in_two_tables_is_one():
@@ -165,7 +165,8 @@ def test_a_run_that_cannot_be_done_is_told_and_does_not_stop_the_rest(tmp_path):
 def test_the_command_line(tmp_path, environment):
     command = [sys.executable, "-m", "unskew", "paper"]
     options = ["--scale", "tiny", "--results", str(tmp_path)]
-    run = [*command, "run", "main", "--ratios", "0.95", "--seeds", "1", "--workers", "2", *options]
+    run = [*command, "run", "main", "--ratios", "0.95", "--seeds", "1", "--workers", "2", *options, "--methods"]
+    run += ["erm", "repair", "smix", "lmix", "smix-paper", "lmix-paper"]
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "| lmix-paper | 95% |" in done.stdout
@@ -174,7 +175,7 @@ def test_the_command_line(tmp_path, environment):
     )
     cells = json.loads(shown.stdout)
     ran = [cell for cell in cells if cell["seeds"] == 1]
-    assert [cell["method"] for cell in ran] == ["erm", "smix", "lmix", "smix-paper", "lmix-paper"]
+    assert [cell["method"] for cell in ran] == ["erm", "repair", "smix", "lmix", "smix-paper", "lmix-paper"]
     assert all(0 < cell["all_mean"] < 100 for cell in ran)
     assert all(0 <= cell["recall"] <= 1 for cell in ran[1:])
     listed = subprocess.run([*command, "list"], env=environment, capture_output=True, text=True).stdout

@@ -11,6 +11,8 @@ from torch import Tensor
 from unskew.data.dataset import Dataset
 from unskew.errors import UnskewError
 
+FEWEST = 2  # conflicting samples a class, on average: fewer are few to train on
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -27,6 +29,8 @@ class Partition:
         What made it: ``ph``, ``sp``, ``oracle``, ``random``, a file's name.
     predictions : int16 tensor, N×K, optional
         The class predicted after each epoch.
+    losses : float16 tensor, N×K, optional
+        The loss after each epoch.
     weight : float tensor, N, optional
         The weight each sample ended with in stage 1's loss.
     bias : int64 tensor, N, optional
@@ -47,6 +51,7 @@ class Partition:
     class_names: Sequence[str]
     how: str
     predictions: Tensor | None = None
+    losses: Tensor | None = None
     weight: Tensor | None = None
     bias: Tensor | None = None
     fingerprint: str = ""
@@ -109,25 +114,26 @@ class Partition:
                     f"and {b!r} in the data; make it anew with `unskew identify`."
                 )
 
-        def take(values):
-            return None if values is None else values[order]
-
         # Class indices may differ between the two; names do not.
         known = {name: i for i, name in enumerate(data.class_names)}
         renumber = torch.tensor([*(known.get(name, -1) for name in self.class_names), -1], dtype=torch.int16)
-        predictions = None if self.predictions is None else renumber[self.predictions[order].long()]
+        taken = self.at(order)
         return replace(
-            self,
-            conflicting=self.conflicting[order],
-            score=self.score[order],
+            taken,
             labels=data.labels,
             ids=data.ids,
             class_names=data.class_names,
-            predictions=predictions,
-            weight=take(self.weight),
+            predictions=None if taken.predictions is None else renumber[taken.predictions.long()],
             bias=data.bias,
             fingerprint=data.fingerprint,
         )
+
+    def at(self, rows: Tensor) -> "Partition":
+        """These rows, in this order."""
+        tensors = ("conflicting", "score", "labels", "predictions", "losses", "weight", "bias")
+        held = {name: getattr(self, name) for name in tensors}
+        taken = {name: None if values is None else values[rows] for name, values in held.items()}
+        return replace(self, ids=[self.ids[i] for i in rows.tolist()], fingerprint="", **taken)
 
     def save(self, path: str | Path) -> None:
         """A CSV that a person can open, and beside it ``….history.npz`` with what a table cannot show."""
@@ -164,8 +170,8 @@ def quality(found: Tensor, true: Tensor) -> Quality:
 def at_least(conflicting: Tensor, score: Tensor, minimum: int) -> tuple[Tensor, str | None]:
     """Widen a conflicting part that is too small to train on, by the next highest scores, and say so.
 
-    Equal scores are taken together; a score of 0 is never suspect. Where all or none are left conflicting, nothing
-    can be told apart.
+    Equal scores are taken together; a score of 0 is never suspect. Where all are conflicting, nothing can be told
+    apart; none at all is an answer.
     """
     found, note = int(conflicting.sum()), None
     suspect = score > 0
@@ -175,10 +181,11 @@ def at_least(conflicting: Tensor, score: Tensor, minimum: int) -> tuple[Tensor, 
         note = f"only {found} samples were found conflicting, few to train on"
         if conflicting.sum() > found:
             note += f": widened to the {int(conflicting.sum())} most suspect"
-    if conflicting.all() or not conflicting.any():
-        which = "every sample" if conflicting.all() else "nothing"
+    if not conflicting.any():
+        note = "nothing was found conflicting: there is no sign of a shortcut here"
+    elif conflicting.all():
         raise UnskewError(
-            f"{which} was found conflicting: the samples cannot be told apart, so there is no sign of a shortcut here; "
+            "every sample was found conflicting: the samples cannot be told apart; "
             "train with --method erm, or change how long stage 1 trains (--identify.epochs)."
         )
     return conflicting, note

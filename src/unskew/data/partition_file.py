@@ -38,7 +38,7 @@ def save_partition(partition: Partition, path: str | Path) -> None:
     extra: dict[str, Any] = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
     extra |= {"how": np.array(partition.how), "made_by": np.array(partition.made_by)}
     extra["notes"] = np.array(list(partition.notes), str)
-    for name in ("predictions", "weight"):
+    for name in ("predictions", "losses", "weight"):
         values = getattr(partition, name)
         if values is not None:
             extra[name] = values.numpy()
@@ -66,6 +66,11 @@ def load_partition(path: str | Path, data: Dataset, val: Dataset | None = None) 
     path = Path(path)
     if val is not None and of_val(path).exists():
         return replace(load_partition(path, data), val=load_partition(of_val(path), val))
+    return read_partition(path, data).matched_to(data)
+
+
+def read_partition(path: Path, data: Dataset) -> Partition:
+    """The same in the order of the file, whatever samples it names; classes are numbered as in ``data``."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -89,8 +94,7 @@ def load_partition(path: str | Path, data: Dataset, val: Dataset | None = None) 
     else:
         labels = torch.tensor([label_of.get(name, 0) for name in ids], dtype=torch.int64)
     extra: dict[str, Any] = {"how": path.name, **_sidecar(path, ids, names)}
-    partition = Partition(conflicting, score, labels, ids, names, **extra)
-    return partition.matched_to(data)
+    return Partition(conflicting, score, labels, ids, names, **extra)
 
 
 def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
@@ -110,8 +114,9 @@ def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
             extra["made_by"] = str(file["made_by"])
             if "predictions" in file:
                 extra["predictions"] = torch.from_numpy(renumber[file["predictions"][order]])
-            if "weight" in file:
-                extra["weight"] = torch.from_numpy(file["weight"][order])
+            for name in ("losses", "weight"):
+                if name in file:
+                    extra[name] = torch.from_numpy(file[name][order])
             return extra
     except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as error:
         raise UnskewError(f"{beside} is damaged ({error}): remove it, and the CSV alone will do.") from error

@@ -1,4 +1,4 @@
-"""What is best for a data set that has a name, in one place. ``*`` goes for every method."""
+"""What is best for a data set that has a name, in one place. ``*`` goes for every method, and for stage 1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,18 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "lr": 0.1,
         "schedule": "one-cycle",
     },
-    "ph": {**_ADAM, "epochs": 6},
-    "sp": {**_ADAM, "epochs": 30},
+    "stage 1": {
+        "ph": {**_ADAM, "epochs": 6},
+        "sp": {**_ADAM, "epochs": 30},
+        "jtt": {**_ADAM, "epochs": 6},
+        "gce": {**_ADAM, "epochs": 6},
+    },
     "erm": {"weight_decay": 5e-4},
-    "mixup": {"weight_decay": 5e-4},
+    **{
+        method: {"weight_decay": 5e-4}
+        for method in ("mixup", "lff", "jtt", "cvar-dro", "group-dro", "repair", "biaswap-lite")
+    },
+    "selecmix": {"weight_decay": 5e-4, "batch_size": 1024, "minibatch": 256},
     "smix": {"weight_decay": 3e-3, "weighted_erm": False, "zeta": 1.0, "beta_a": 0.5, "beta_b": 2.0},
     "lmix": {"weight_decay": 3e-3, "mixer_lr": 1e-3},
 }
@@ -30,11 +38,13 @@ _PHOTOS = {"batch_size": 128, "optimizer": "adam", "lr": 1e-4, "weight_decay": 0
 _SGD = {"optimizer": "sgd", "schedule": "constant"}
 
 
-def _faces_or_birds(epochs: int, group_lr: float, decay: float, jtt_first: int, up: int) -> dict[str, Any]:
+def _faces_or_birds(
+    epochs: int, history: int, group_lr: float, decay: float, jtt_first: int, up: int
+) -> dict[str, Any]:
     slow = {**_SGD, "lr": 1e-5, "weight_decay": decay}
     plain = {**_SGD, "lr": group_lr, "weight_decay": 1e-4, "epochs": epochs}
     return {
-        "identify.jtt": {**slow, "batch_size": 64, "epochs": jtt_first},
+        "stage 1": {"ph": {"epochs": history}, "jtt": {**slow, "batch_size": 64, "epochs": jtt_first}},
         "jtt": {**slow, "batch_size": 64, "epochs": epochs, "up": up},
         "erm": plain,
         "cvar-dro": plain,
@@ -45,26 +55,30 @@ def _faces_or_birds(epochs: int, group_lr: float, decay: float, jtt_first: int, 
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "digits": {
         "*": {"augment": "crop"},  # a mirrored digit is another sign
-        **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix")},
+        **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix", "lff", "jtt")},
+        **{method: {"epochs": 20} for method in ("cvar-dro", "group-dro", "repair")},
+        "selecmix": {"epochs": 60, "batch_size": 256, "minibatch": 32},  # partners must be there to be found
+        "biaswap-lite": {"epochs": 20, "width": 16},
     },
     "corrupted-cifar10": _CIFAR,
     "cifar10": _CIFAR,
     "waterbirds": {
         "*": {**_PHOTOS, "model": "resnet50", "epochs": 50},
-        "ph": {"epochs": 10},
-        **_faces_or_birds(epochs=300, group_lr=1e-3, decay=1.0, jtt_first=60, up=100),
+        **_faces_or_birds(epochs=300, history=10, group_lr=1e-3, decay=1.0, jtt_first=60, up=100),
     },
     "celeba": {
         "*": {**_PHOTOS, "model": "resnet50", "epochs": 10},
-        "ph": {"epochs": 5},
-        **_faces_or_birds(epochs=50, group_lr=1e-4, decay=0.1, jtt_first=1, up=50),
+        **_faces_or_birds(epochs=50, history=5, group_lr=1e-4, decay=0.1, jtt_first=1, up=50),
     },
-    "bar": {"*": {**_PHOTOS, "model": "resnet18", "epochs": 90}, "ph": {"epochs": 10}, "sp": {"epochs": 30}},
+    "bar": {
+        "*": {**_PHOTOS, "model": "resnet18", "epochs": 90},
+        "stage 1": {"ph": {"epochs": 10}, "sp": {"epochs": 30}, "jtt": {"epochs": 10}, "gce": {"epochs": 10}},
+    },
 }
 
 
-def recipe(data: str, method: str, stage1: bool = False) -> dict[str, Any]:
-    """``stage1``: of the identifier, where a method has the same name."""
-    by_method = RECIPES.get(data.partition(":")[0], {})
-    own = by_method.get(f"identify.{method}") if stage1 else None
-    return {**by_method.get("*", {}), **(by_method.get(method, {}) if own is None else own)}
+def recipe(data: str, name: str, stage1: bool = False) -> dict[str, Any]:
+    """Of a method, or of an identifier: some share a name."""
+    by_name = RECIPES.get(data.partition(":")[0], {})
+    own = by_name.get("stage 1", {}) if stage1 else by_name
+    return {**by_name.get("*", {}), **own.get(name, {})}

@@ -22,9 +22,11 @@ from unskew.identifiers.given import coin, judged_sides, oracle
 from unskew.identifiers.history import PH
 from unskew.identifiers.repair import RepairOptions, repair
 from unskew.identifiers.single import SP
+from unskew.models.saved import save_model
 from unskew.options import build, split
 from unskew.run_folder import PARTITION
 from unskew.run_folder import STAGE1_CHECKPOINT as CHECKPOINT
+from unskew.run_folder import STAGE1_MODEL as MODEL
 
 IDENTIFIERS: dict[str, type[Method]] = {"ph": PH, "sp": SP, "jtt": ErrorSet, "gce": Biased}
 GIVEN = ("oracle", "random", "repair")  # these train no network
@@ -57,7 +59,7 @@ def identify(
     model : str or nn.Module, optional
         The network to train; by default by image size.
     out : path, optional
-        Folder for ``partition.csv`` and for the checkpoint while it runs.
+        Folder for ``partition.csv``, the network that judged, and the checkpoint while it runs.
     resume : bool
         Go on from what ``out`` holds.
     progress : bool, optional
@@ -86,6 +88,8 @@ def identify(
         partition = replace(method.result(), made_by=job.digest(data))
         if val is not None:
             partition = replace(partition, val=judged_sides(method.model, val, str(how), str(engine.device)))
+        if out is not None and is_main():
+            save_model(method.model, job.make_model.describe(), out / MODEL, data.class_names)  # type: ignore[arg-type]
     if out is not None and is_main():
         partition.save(out / PARTITION)
         (out / CHECKPOINT).unlink(missing_ok=True)

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from unskew.data.dataset import Dataset
-from unskew.data.partition import Partition, at_least, quality
+from unskew.data.partition import FEWEST, Partition, at_least, quality
 from unskew.engine.engine import Engine
 from unskew.engine.method import Batch, Loss, Method, losses
 from unskew.options import option
+
+MOST = 60000.0  # what a half-precision number holds
 
 
 class PredictionHistory:
@@ -44,19 +46,26 @@ class PredictionHistory:
         self.class_names = class_names or [str(i) for i in range(int(labels.max()) + 1)]
         self.weights = torch.ones(len(labels), device=labels.device)
         self.predictions: list[Tensor] = []
-        self._epoch = self._unseen()
+        self.losses: list[Tensor] = []
+        self._epoch, self._epoch_losses = self._unseen(), None
 
     def _unseen(self) -> Tensor:
         return torch.full_like(self.labels, -1, dtype=torch.int16)
 
-    def record(self, index: Tensor, predictions: Tensor) -> None:
-        """The predicted classes of the samples at ``index``, in this epoch; the last word counts."""
+    def record(self, index: Tensor, predictions: Tensor, losses: Tensor | None = None) -> None:
+        """The predicted classes of the samples at ``index``, in this epoch, and their losses; the last word counts."""
         self._epoch[index] = predictions.to(self._epoch)
+        if losses is not None:
+            if self._epoch_losses is None:
+                self._epoch_losses = torch.full_like(self.labels, torch.nan, dtype=torch.float16)
+            self._epoch_losses[index] = losses.clamp(max=MOST).to(self._epoch_losses)
 
     def end_epoch(self) -> None:
         """Close the epoch; each window's end updates the weights."""
         self.predictions.append(self._epoch)
-        self._epoch = self._unseen()
+        if self._epoch_losses is not None:
+            self.losses.append(self._epoch_losses)
+        self._epoch, self._epoch_losses = self._unseen(), None
         if len(self.predictions) % self.window == 0:
             right = sum((p == self.labels).float() for p in self.predictions[-self.window :])
             self.weights = (self.weights - (1 - (right + 1) / self.window)).clamp(0, 1)
@@ -68,13 +77,14 @@ class PredictionHistory:
     def never_right(self) -> Tensor:
         return self.times_right() == 0
 
-    def partition(self, data: Dataset | None = None, fewest: int = 2) -> Partition:
+    def partition(self, data: Dataset | None = None, fewest: int = FEWEST) -> Partition:
         """Conflicting = never once right; widened, and said so, where that is under ``fewest`` × classes."""
         right = self.times_right().cpu()
         score = 1 - right.float() / len(self.predictions)
         conflicting, note = at_least(right == 0, score, minimum=fewest * len(self.class_names))
         shared: dict[str, Any] = {
             "predictions": torch.stack(self.predictions, 1).cpu(),
+            "losses": torch.stack(self.losses, 1).cpu() if len(self.losses) == len(self.predictions) else None,
             "weight": self.weights.cpu(),
             "notes": (note,) if note else (),
         }
@@ -84,11 +94,12 @@ class PredictionHistory:
         return Partition(conflicting, score, self.labels.cpu(), ids, self.class_names, "ph", **shared)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"weights": self.weights, "predictions": self.predictions}
+        return {"weights": self.weights, "predictions": self.predictions, "losses": self.losses}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.weights = state["weights"].to(self.labels.device)
         self.predictions = [p.to(self.labels.device) for p in state["predictions"]]
+        self.losses = [each.to(self.labels.device) for each in state["losses"]]
 
 
 class PH(Method):
@@ -98,7 +109,7 @@ class PH(Method):
     class Config:
         window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
         fewest: int = option(
-            2, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
+            FEWEST, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
         )
 
     config: Config
@@ -118,7 +129,7 @@ class PH(Method):
 
     def epoch_end(self, engine: Engine) -> None:
         found = engine.judge(self.model)
-        self.history.record(torch.arange(len(self.data)), found.predictions.cpu())
+        self.history.record(torch.arange(len(self.data)), found.predictions.cpu(), found.losses.cpu())
         self.history.end_epoch()
         self.weights.copy_(self.history.weights)
         conflicting = self.history.never_right()

@@ -12,11 +12,12 @@ from unskew.errors import UnskewError
 from unskew.options import option
 
 MOMENTUM = 0.9
+LARGEST = 15.0  # of v: beyond, a class could lose all its weight in float32
 
 
 @dataclass(frozen=True)
 class RepairOptions:
-    epochs: int = option(200, "passes over the labels", least=1)
+    epochs: int | None = option(None, "passes over the labels; by default 200, up to 1000 for a small set", least=1)
     lr: float = option(1e-3, "learning rate of the linear classifier", above=0)
     weight_lr: float = option(10.0, "learning rate of the weights", above=0)
     batch_size: int = option(128, "samples a step", least=1)
@@ -39,12 +40,13 @@ def repair(data: Dataset, options: RepairOptions) -> Partition:
     layer = [t.uniform_(-bound, bound, generator=random) for t in layer]
     moving = [torch.zeros_like(t) for t in layer]
     v = torch.zeros(len(data))
-    for _ in range(options.epochs):
+    # The classifier must have learnt the shortcut, which takes some 10,000 steps, before the weights can undo it.
+    for _ in range(options.epochs or min(max(200, 10_000 * options.batch_size // len(data)), 1000)):
         for rows in torch.randperm(len(data), generator=random).split(options.batch_size):
             gradients = step_gradients(layer, v, bias[rows], data.labels[rows], rows, member)
             for t, moved, gradient in zip(layer, moving, gradients[:2]):
                 t -= options.lr * moved.mul_(MOMENTUM).add_(gradient)
-            v -= options.weight_lr * gradients[2]
+            v.sub_(gradients[2], alpha=options.weight_lr).clamp_(-LARGEST, LARGEST)
     score = torch.sigmoid(v)
     conflicting, note = at_least(score > 0.5, score, minimum=2 * data.num_classes)
     return Partition.of(data, conflicting, score, "repair", notes=(note,) if note else ())

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from unskew.data.partition import Partition, at_least
+from unskew.data.partition import FEWEST, Partition, at_least
 from unskew.engine.engine import Engine
 from unskew.engine.method import Batch, Loss, Method, losses
 from unskew.engine.streams import Stream, Streams
@@ -26,7 +26,7 @@ class SP(Method):
         gamma: float = option(0.85, "γ: training accuracy at which to look", above=0, most=1)
         checks: int = option(4, "looks an epoch", least=1)
         fewest: int = option(
-            2, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
+            FEWEST, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
         )
 
     config: Config

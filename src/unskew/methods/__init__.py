@@ -2,6 +2,7 @@
 
 from unskew.engine.method import Method
 from unskew.errors import UnskewError, nearest
+from unskew.methods.biaswap import BiaSwapLite
 from unskew.methods.cvar_dro import CVaRDRO
 from unskew.methods.erm import ERM
 from unskew.methods.group_dro import GroupDRO
@@ -21,6 +22,7 @@ METHODS: dict[str, type[Method]] = {
     "lff": LfF,
     "jtt": JTT,
     "selecmix": SelecMix,
+    "biaswap-lite": BiaSwapLite,
     "cvar-dro": CVaRDRO,
     "group-dro": GroupDRO,
     "repair": Repair,

@@ -59,7 +59,7 @@ class GroupDRO(Method):
             adjusted = group_losses.float() + self.config.adjustment / self.size.sqrt()
             raised = self.q * torch.exp(self.config.step * adjusted)
             self.q.copy_(raised / raised.sum())
-        return group_losses @ self.q.clone(), {"largest_q": self.q.max()}
+        return group_losses @ self.q.to(group_losses.dtype, copy=True), {"largest_q": self.q.max()}
 
     def epoch_end(self, engine: Engine) -> None:
         self.q.copy_(engine.gather(self.q[None]).mean(0))

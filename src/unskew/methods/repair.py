@@ -15,27 +15,32 @@ from unskew.options import option
 
 
 class Repair(Method):
-    """Plain training on the samples whose weight w, the partition's score, is large.
+    """Plain training on samples drawn by their weight w, the partition's score, or on those whose w is large.
 
     Its own stage 1 is ``repair``, which learns w from bias labels; the score of any other will do.
     """
 
     @dataclass(frozen=True)
     class Config:
-        keep: Literal["threshold", "rank", "class-rank", "sample"] = option(
-            "threshold", "w above .5; the upper half; the upper half of each class; each with probability w"
+        keep: Literal["draw", "threshold", "rank", "class-rank", "sample"] = option(
+            "draw",
+            "draw: all, in proportion to w; threshold: w above .5; rank: the upper half; class-rank: of each class; "
+            "sample: each with probability w, once for all",
         )
-        draw: int = option(0, "seed of `sample`")
+        coin: int = option(0, "seed of `sample`")
 
     config: Config
     partition: Partition
     needs = frozenset({"partition"})
     stage1 = "repair"
     source = "Li and Vasconcelos 2019"
-    cost = "the share kept"
+    cost = "1, or the share kept"
     recordable = True
 
     def streams(self) -> Streams:
+        if self.config.keep == "draw" and bool((self.partition.score > 0).any()):
+            everything = Stream(torch.arange(len(self.data)), replace=True, weights=self.partition.score)
+            return Streams({"all": everything}, samples=len(self.data))
         kept = self._kept().nonzero().flatten()
         if len(kept) == 0:
             raise UnskewError(f"the partition ({self.partition.how}) gives no sample the weight to be kept.")
@@ -43,10 +48,10 @@ class Repair(Method):
 
     def _kept(self) -> Tensor:
         w = self.partition.score
-        if self.config.keep == "threshold":
+        if self.config.keep in ("draw", "threshold"):
             return w > 0.5
         if self.config.keep == "sample":
-            return torch.rand(len(w), generator=generator(self.config.draw, "repair")) < w
+            return torch.rand(len(w), generator=generator(self.config.coin, "repair")) < w
         parts = [torch.arange(len(w))]
         if self.config.keep == "class-rank":
             parts = [(self.data.labels == k).nonzero().flatten() for k in range(self.data.num_classes)]

@@ -1,26 +1,31 @@
-"""report.html: one file that says what was found, shows it, and how it was made."""
+"""report.html: one file that says what was found, shows it, and how it was made. It needs no network."""
 
 import base64
-import io
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from markupsafe import Markup
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
-from unskew.data.partition import quality as quality_of
 from unskew.files import write_text
-from unskew.pages.chart import line_chart
 from unskew.results import versions
+from unskew.run_folder import PARTITION
 from unskew.training import Run
 
-EACH = 6  # images of a kind that a class shows
-CLASSES = 20  # classes that are shown
 
-
-def report(data: Dataset, partition: Partition | None, run: Run | Sequence[Run] | None, path: str | Path) -> None:
+def report(
+    data: Dataset,
+    partition: Partition | None,
+    run: Run | Sequence[Run] | None,
+    path: str | Path,
+    *,
+    test: Dataset | None = None,
+    command: str = "",
+    config: Mapping[str, Any] | None = None,
+) -> None:
     """Write the report of stage 1, of training, or of both.
 
     Parameters
@@ -29,97 +34,71 @@ def report(data: Dataset, partition: Partition | None, run: Run | Sequence[Run] 
         The training set.
     partition : Partition, optional
     run : Run or sequence of Run, optional
-        Several are compared side by side.
+        Several are compared side by side, plain training (``erm``) with each of the others.
     path : path
+    test : Dataset, optional
+        Where the models are shown looking, if it says which samples break the shortcut.
+    command : str
+        What was typed.
+    config : dict, optional
+        What was decided, where no run says it.
     """
     from jinja2 import Environment, PackageLoader
 
+    from unskew.pages.accuracy import accuracy, title
+    from unskew.pages.attention import attention
+    from unskew.pages.gallery import gallery
+    from unskew.pages.mixing import mixing
+    from unskew.pages.stage1 import stage1_charts
+    from unskew.pages.suspects import suspects
+    from unskew.pages.verdict import verdict
+
     runs = [] if run is None else [run] if isinstance(run, Run) else list(run)
-    environment = Environment(loader=PackageLoader("unskew", "pages"), autoescape=True, trim_blocks=True)
+    path = Path(path)
+    if partition is not None:
+        partition = partition.matched_to(data)
+    classes, others = gallery(data, partition) if partition else ([], 0)
+    style, script = _asset("report.css"), _asset("report.js")
+    environment = Environment(
+        loader=PackageLoader("unskew", "pages"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     page = environment.get_template("report.html.j2").render(
         data=data,
         partition=partition,
-        found=_found(data, partition) if partition else None,
-        charts=_charts(data, partition, runs),
-        runs=[_run(one) for one in runs],
+        verdict=verdict(data, partition) if partition else None,
+        classes=classes,
+        shown={one.index for one in classes},
+        other_classes=others,
+        stage1=stage1_charts(data, partition) if partition else [],
+        accuracy=accuracy(runs),
+        losses=_losses(runs),
+        mixing=[found for one in runs if (found := mixing(data, partition, one))],
+        attention=attention(data, partition, test, runs),
+        suspects=suspects(data, partition) if partition else [],
+        csv=PARTITION if (path.parent / PARTITION).is_file() else "",
         notes=[*data.notes, *(partition.notes if partition else ())],
+        runs=[(title(one), one.result) for one in runs],
+        command=command,
+        config=config or {},
         versions=runs[0].result.versions if runs else versions(),
+        style=style,
+        script=script,
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     write_text(path, page)
 
 
-def _found(data: Dataset, partition: Partition) -> dict[str, Any]:
-    """What stage 1 found: numbers and examples, class by class."""
-    classes = []
-    wrong = partition.usual_wrong_class
-    for k, name in enumerate(data.class_names):
-        inside = partition.labels == k
-        conflicting = inside & partition.conflicting
-        suspects = conflicting.nonzero().flatten()
-        mistaken = "-"
-        if wrong is not None and len(suspects) and (wrong[suspects] >= 0).any():
-            mistaken = data.class_names[int(wrong[suspects][wrong[suspects] >= 0].mode().values)]
-        count = int(inside.sum())
-        classes.append(
-            {
-                "name": name,
-                "count": count,
-                "conflicting": len(suspects),
-                "share": len(suspects) / count if count else 0.0,
-                "mistaken": mistaken,
-                "suspects": _thumbs(data, _most(partition, conflicting, True)) if k < CLASSES else [],
-                "typical": _thumbs(data, _most(partition, inside & ~partition.conflicting, False))
-                if k < CLASSES
-                else [],
-            }
-        )
-    known = partition.quality(data.aligned) if data.aligned is not None else None
-    return {"classes": classes, "quality": known, "count": int(partition.conflicting.sum())}
+def _losses(runs: Sequence[Run]) -> list[Markup]:
+    from unskew.pages.accuracy import title
+    from unskew.pages.chart import line_chart
+
+    lines = {title(run): [float(row["loss"]) for row in run.metrics] for run in runs if len(run.metrics) > 1}
+    note = "Each method has a loss of its own: compare shapes, not heights." if len(lines) > 1 else ""
+    return [line_chart("Training loss", lines, note=note, colours=("c6", "c2", "c4", "c1"))] if lines else []
 
 
-def _most(partition: Partition, inside: Tensor, suspect: bool) -> list[int]:
-    rows = inside.nonzero().flatten()
-    order = partition.score[rows].argsort(descending=suspect, stable=True)
-    return rows[order[:EACH]].tolist()
-
-
-def _thumbs(data: Dataset, rows: Sequence[int]) -> list[dict[str, str]]:
-    from PIL import Image
-
-    thumbs = []
-    for row in rows:
-        image = Image.fromarray(data.pixels[row].numpy())
-        image.thumbnail((96, 96))
-        file = io.BytesIO()
-        image.save(file, "JPEG" if data.size > 64 else "PNG", quality=80)
-        kind = "jpeg" if data.size > 64 else "png"
-        source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
-        thumbs.append({"src": source, "id": data.ids[row]})
-    return thumbs
-
-
-def _charts(data: Dataset, partition: Partition | None, runs: Sequence[Run]) -> list[str]:
-    charts = []
-    if partition is not None and partition.predictions is not None and partition.predictions.shape[1] > 1:
-        right = partition.predictions == partition.labels[:, None]
-        never = ~right.cumsum(1).bool()
-        charts.append(line_chart("Samples never right so far", {"conflicting": never.sum(0).tolist()}))
-        if data.aligned is not None:
-            each = [quality_of(never[:, k], ~data.aligned) for k in range(never.shape[1])]
-            lines = {name: [getattr(q, name) for q in each] for name in ("precision", "recall", "f1")}
-            charts.append(line_chart("How well they are found", lines))
-    for run in runs:
-        if len(run.metrics) > 1:
-            charts.append(line_chart(f"Loss of {run.result.method}", {"loss": [row["loss"] for row in run.metrics]}))
-            if "alpha" in run.metrics[0]:
-                lines = {"α": [row["alpha"] for row in run.metrics], "β": [row["beta"] for row in run.metrics]}
-                charts.append(line_chart(f"Learned Beta(α, β) of {run.result.method}", lines))
-    return charts
-
-
-def _run(run: Run) -> dict[str, Any]:
-    result = run.result
-    names = ("all", "unbiased", "aligned", "worst_group")
-    values = {name: getattr(result.scores, name) if result.scores else None for name in names}
-    shown = {name: "-" if value is None else f"{value:.1%}" for name, value in values.items()}
-    return {"result": result, "scores": shown, "config": dict(result.config)}
+def _asset(name: str) -> Markup:
+    """A style sheet or script of ours, as it is; it must not close its own element."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    assert "</" not in text, f"{name} would end the element it stands in"
+    return Markup(text)

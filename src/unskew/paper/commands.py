@@ -39,6 +39,9 @@ def run(
     workers: int | None = None,
     device: str = "auto",
     compile: Annotated[bool, Parameter(help="torch.compile each run: worth it on a GPU.", negative="")] = False,
+    executor: Annotated[
+        Literal["local", "ray", "slurm"], Parameter(help="Processes here, a Ray cluster, or Slurm jobs.")
+    ] = "local",
     data_dir: Path | None = None,
     weights: Annotated[Path | None, Parameter(help="ResNet-50 (v1) weights for photos.")] = None,
     results: Results = Path("results"),
@@ -55,7 +58,8 @@ def run(
     if seeds < 1 or (workers is not None and workers < 1):
         raise UnskewError("--seeds and --workers must be at least 1.")
     how: dict[str, Any] = {"workers": workers or default_workers(device), "device": device, "compile": compile}
-    how |= {"data_dir": data_dir, "weights": weights, "say": lambda text: print(text, flush=True)}
+    how |= {"executor": executor, "data_dir": data_dir, "weights": weights}
+    how |= {"say": lambda text: print(text, flush=True)}
     if table.search is not None:
         outcome = run_search(table, results, scale, **how)
     else:

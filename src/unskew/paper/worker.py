@@ -25,8 +25,9 @@ TINY_TRAIN, TINY_TEST = 400, 200
 TINY = {"epochs": 2}
 
 
-def work(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | None) -> None:
-    """``settings`` do not change what is computed: the device, whether to compile, where the weights lie."""
+def run_spec(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | Path | None) -> dict[str, Any]:
+    """The line of results; ``settings`` do not change what is computed: the device, whether to compile, where the
+    weights lie."""
     settings = dict(settings)
     weights = settings.pop("weights", None)
     train, val, test = data_of(spec, data_dir)
@@ -50,7 +51,7 @@ def work(spec: Spec, results: Path, settings: dict[str, Any], data_dir: str | No
         if options.get("weights") is not None:
             line["config"]["weights"] = Path(options["weights"]).name
             line["weights"] = about_weights(options["weights"])
-    add_line(results / FILE, {**line, "key": spec.key, "spec": spec.to_dict()})
+    return {**line, "key": spec.key, "spec": spec.to_dict()}
 
 
 def started(options: Mapping[str, Any], weights: str | None) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def partition_of(
     if (folder / "partition.csv").exists():
         return load_partition(folder / "partition.csv", train, val)
     options = started({key: value for key, value in spec.identify.items() if key != "name"}, weights)
-    if spec.scale == "tiny" and spec.identify["name"] in ("ph", "sp"):
+    if spec.scale == "tiny" and spec.identify["name"] not in ("oracle", "random"):
         options |= {"epochs": 3}
     return unskew.identify(
         train, spec.identify["name"], val=val, out=folder, resume=True, seed=spec.seed, progress=False,
@@ -142,7 +143,8 @@ def main() -> None:
     spec_file, results, settings, *data_dir = sys.argv[1:]
     spec = Spec.from_dict(json.loads(Path(spec_file).read_text()))
     try:
-        work(spec, Path(results), json.loads(settings), data_dir[0] if data_dir else None)
+        line = run_spec(spec, Path(results), json.loads(settings), data_dir[0] if data_dir else None)
+        add_line(Path(results) / FILE, line)
     except UnskewError as error:
         print(f"unskew: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,0 +1,180 @@
+"""The verdict in words: how many samples break the pattern, in which classes, and how sure that is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unskew.data.dataset import Dataset
+from unskew.data.partition import FEWEST, Partition, Quality
+
+SP_ACCURACY = 0.85  # γ: the training accuracy at which a single look would have been taken
+MOST_CLASSES_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Meter:
+    """One thing to trust the partition by: where it stands from 0 to 1, in words, and what that says."""
+
+    name: str
+    value: float
+    reading: str
+    grade: str  # good, fair, poor
+    means: str
+
+
+@dataclass(frozen=True)
+class ClassFound:
+    name: str
+    count: int
+    conflicting: int
+    mistaken: str  # the usual wrong class of its conflicting samples; empty where none is known
+    mistaken_count: int
+
+    @property
+    def share(self) -> float:
+        return self.conflicting / self.count if self.count else 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    headline: str
+    sentences: Sequence[str]
+    sure: str  # high, fair, low; empty where a single look, or none, cannot tell
+    meters: Sequence[Meter]
+    classes: Sequence[ClassFound]
+    quality: Quality | None
+    clear: bool  # whether there is a sign of a shortcut at all
+    trained: bool  # by a network that was watched; a coin or a given file was not
+
+
+def verdict(data: Dataset, partition: Partition) -> Verdict:
+    classes = _classes(data, partition)
+    count, total = int(partition.conflicting.sum()), len(partition)
+    meters = [] if count == 0 else [m for m in (_share(classes, count, total), *_over_time(partition)) if m]
+    watched = partition.times_right is not None
+    strict = int((partition.times_right == 0).sum()) if partition.times_right is not None else count
+    clear = count > 0 and (not watched or strict >= FEWEST * len(data.class_names))
+    sure = ""
+    if len(meters) > 1 and clear:
+        grades = {m.grade for m in meters}
+        sure = "low" if "poor" in grades else "fair" if "fair" in grades else "high"
+    return Verdict(
+        headline=_headline(count, total, clear),
+        sentences=_sentences(partition, classes, count, strict, clear),
+        sure=sure,
+        meters=meters if watched else [],
+        classes=classes,
+        quality=partition.quality(data.aligned) if data.aligned is not None and count else None,
+        clear=clear,
+        trained=watched,
+    )
+
+
+def _headline(count: int, total: int, clear: bool) -> str:
+    if count == 0:
+        return "No sign of a shortcut."
+    if not clear:
+        return "No clear sign of a shortcut."
+    found = f"{count:,} of {total:,} samples ({count / total:.1%})"
+    return f"{found} break the pattern that the rest of their class follows."
+
+
+def _sentences(partition: Partition, classes: Sequence[ClassFound], count: int, strict: int, clear: bool) -> list[str]:
+    if count == 0:
+        return [f"Every one of the {len(partition):,} samples was learnt like the others of its class."]
+    said = []
+    if not clear:
+        said.append(
+            f"Only {strict:,} of {len(partition):,} samples were never learnt: too few to tell a shortcut from chance "
+            f"or from wrong labels. The {count:,} most suspect are shown all the same."
+        )
+    hit = sorted((c for c in classes if c.conflicting), key=lambda c: c.share, reverse=True)
+    most = [f"{c.name} ({c.conflicting:,}, {c.share:.1%})" for c in hit[:MOST_CLASSES_NAMED]]
+    where = "all" if len(hit) == len(classes) else f"{len(hit)} of the"
+    if len(hit) == 1:
+        said.append(f"All of them are in {most[0]}.")
+    else:
+        said.append(f"They are in {where} {len(classes)} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
+    if partition.how == "random":
+        said.append("They were drawn by a coin, as a baseline: nothing was looked for.")
+    elif partition.how == "oracle":
+        said.append("This is the true split, from the bias labels: nothing was looked for.")
+    return said
+
+
+def _classes(data: Dataset, partition: Partition) -> list[ClassFound]:
+    wrong = partition.usual_wrong_class
+    found = []
+    for k, name in enumerate(data.class_names):
+        inside = partition.labels == k
+        suspects = inside & partition.conflicting
+        mistaken, times = "", 0
+        if wrong is not None:
+            known = wrong[suspects][wrong[suspects] >= 0]
+            if len(known):
+                usual = int(known.mode().values)
+                mistaken, times = data.class_names[usual], int((known == usual).sum())
+        found.append(ClassFound(name, int(inside.sum()), int(suspects.sum()), mistaken, times))
+    return found
+
+
+def _share(classes: Sequence[ClassFound], count: int, total: int) -> Meter:
+    shares = [c.share for c in classes if c.count]
+    low, high = min(shares), max(shares)
+    worst = max(high, 1.6 * count / total)  # a class may have more of them than the whole
+    grade = "poor" if worst >= 0.6 else "fair" if worst >= 0.35 else "good"
+    means = {
+        "good": "A minority in every class, as samples that break a shortcut are.",
+        "fair": "Much of some class: it may be hard rather than biased.",
+        "poor": "Most of some class was never learnt: stage 1 did not learn that class, so this says little about it.",
+    }[grade]
+    return Meter(
+        "Share of each class", 1 - high, f"{count / total:.1%} overall; {low:.1%} to {high:.1%} by class", grade, means
+    )
+
+
+def _never(partition: Partition) -> torch.Tensor | None:
+    """N×K: not once right up to each epoch."""
+    if partition.predictions is None or partition.predictions.shape[1] < 2:
+        return None
+    return ~(partition.predictions == partition.labels[:, None]).cumsum(1).bool()
+
+
+def _over_time(partition: Partition) -> list[Meter]:
+    never = _never(partition)
+    if never is None or not never[:, -1].any():
+        return []
+    assert partition.predictions is not None
+    wrong = partition.predictions != partition.labels[:, None]
+    epochs = wrong.shape[1]
+    accuracy = 1 - wrong.float().mean(0)
+    learnt = (accuracy >= SP_ACCURACY).nonzero().flatten()
+    look = int(learnt[0]) if len(learnt) else int(accuracy.argmax())
+    single, final = wrong[:, look], never[:, -1]
+    agree = (single & final).sum().item() / (single | final).sum().item()
+    back = max(1, epochs // 4)
+    before = int(never[:, -1 - back].sum())
+    stable = int(final.sum()) / before
+    several = f"{back} epochs" if back > 1 else "epoch"
+    return [
+        Meter(
+            "History and a single look agree",
+            agree,
+            f"{int(single.sum()):,} wrong at epoch {look + 1} ({accuracy[look]:.0%} right), "
+            f"{int(final.sum()):,} never right: {agree:.0%} in common",
+            _grade(agree, 0.6, 0.35),
+            "Prediction history (PH) against a single prediction (SP): the more they agree, the plainer the case.",
+        ),
+        Meter(
+            "Stable over the epochs",
+            stable,
+            f"{before:,} → {int(final.sum()):,} never right in the last {several}",
+            _grade(stable, 0.9, 0.7),
+            "Samples that are still being learnt at the end would leave the list with more epochs.",
+        ),
+    ]
+
+
+def _grade(value: float, good: float, fair: float) -> str:
+    return "good" if value >= good else "fair" if value >= fair else "poor"
