@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+import torch
 from nasty_run import BAD, CLASSES, COUNT, ask, get, ids, mark, write_run
 from PIL import Image
 
@@ -171,3 +172,17 @@ def test_a_full_disk_is_told_and_leaves_the_others(serve, folder, monkeypatch):
     status, _, body = mark(address, "000040", "aligned")
     assert (status, "no column 'id'" in body["error"]) == (507, True)
     assert (folder / "corrections.csv").read_text() == "edited into something else"
+
+
+def test_looking_for_neighbours_leaves_the_random_numbers_of_the_process_alone(folder):
+    """Building a network draws from torch's one generator, which a thread of ours must not touch."""
+
+    def draws() -> torch.Tensor:
+        torch.manual_seed(0)
+        return torch.stack([torch.rand(64).sum() for _ in range(3000)])
+
+    samples, alone = open_run(folder), draws()
+    for _ in range(10):
+        neighbours = Neighbours(samples, folder, "cpu")
+        neighbours.find(20)
+        assert torch.equal(draws(), alone)

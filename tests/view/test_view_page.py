@@ -130,6 +130,26 @@ def test_by_keyboard_alone_and_into_training(browser, serve, run, folder, tmp_pa
     assert sides.get(ids[2], "1") == "1"
 
 
+def test_a_key_right_after_closing_marks_the_sample_last_seen(browser, serve, folder):
+    with watched(browser) as page:
+        opened(page, serve(folder))
+        ids = shown(page)
+        for close in ("Escape", "button"):
+            page.locator(".card").nth(0).focus()
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#detail[open]")
+            page.keyboard.press("ArrowRight")
+            says(page, "#d-id", ids[1])
+            if close == "button":
+                page.locator("#d-close").click()
+            else:
+                page.keyboard.press("Escape")
+            page.keyboard.press("a" if close == "button" else "w")
+            wanted = "aligned" if close == "button" else "label wrong"
+            says(page, "li:nth-child(2) > .card .badge", wanted)
+            assert page.locator(".badge").count() == 1
+
+
 def test_two_viewers_see_each_other(browser, serve, folder):
     address = serve(folder)
     with watched(browser) as one, watched(browser) as two:

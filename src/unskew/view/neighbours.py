@@ -23,20 +23,27 @@ CANDIDATES = 20_000  # of more aligned samples than this, so many are drawn
 
 
 class Neighbours:
-    """Features are computed once, when somebody first asks, beside the pages that are served."""
+    """Features are computed once, when somebody first asks, beside the pages that are served.
+
+    The network is built here and not in that thread: building one draws from torch's generator, which is the process's.
+    """
 
     def __init__(self, samples: Samples, folder: Path, device: str = "auto") -> None:
         self.samples, self.folder, self.device = samples, folder, device
         self.failed, self.done = "", 0.0
         self._thread: Thread | None = None
         self._lock = Lock()
-        self._network: Network | None = None
         self._features: Tensor | None = None
+        self._network: Network | None = None
+        try:
+            self._network = self._load()
+        except UnskewError as error:
+            self.failed = str(error)
 
     def find(self, place: int) -> dict[str, Any]:
         """``{"state": "ready", "places": […]}``, or how far it is, or why there are none."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None and self._network is not None:
                 self._thread = Thread(target=self._work, daemon=True)
                 self._thread.start()
         if self.failed:
@@ -58,7 +65,7 @@ class Neighbours:
         except Exception as error:  # a network of somebody else's, a device that is full
             self.failed = f"The features could not be computed: {error}"
 
-    def _prepare(self) -> None:
+    def _load(self) -> Network:
         path = self.folder / MODEL
         path = path if path.is_file() else self.folder / STAGE1_MODEL
         if not path.is_file():
@@ -67,7 +74,9 @@ class Neighbours:
         if card.size != self.samples.pixels.shape[1]:
             raise UnskewError(f"The network was trained on images of {card.size} px, and these are of another size.")
         self.where = pick_device(self.device)
-        self._network = network.to(self.where)
+        return network.to(self.where)
+
+    def _prepare(self) -> None:
         candidates = np.flatnonzero(~self.samples.conflicting)
         self.aligned = len(candidates)
         if len(candidates) > CANDIDATES:
@@ -76,7 +85,7 @@ class Neighbours:
         if not len(candidates):
             raise UnskewError("No sample is called aligned.")
         self.candidates = candidates
-        batch, parts = default_batch(card.size, self.where), []
+        batch, parts = default_batch(self.samples.pixels.shape[1], self.where), []
         for start in range(0, len(candidates), batch):
             parts.append(self._of(candidates[start : start + batch]))
             self.done = min(start + batch, len(candidates)) / len(candidates)

@@ -203,9 +203,17 @@ detail.addEventListener("keydown", (event) => {
   if (event.key in letters) { event.preventDefault(); mark(opened, letters[event.key]); }
   if (event.key === "ArrowRight" || event.key === "ArrowLeft") { event.preventDefault(); step(event.key === "ArrowRight" ? 1 : -1); }
 });
-detail.addEventListener("close", () => { const i = opened; opened = -1; grid.querySelectorAll(".card")[i]?.focus(); });
+// Closed and back on the sample last seen in one go: the browser alone would go to the one that was opened first, and a
+// key pressed meanwhile would mark that one.
+function shut() {
+  const i = opened;
+  opened = -1;
+  detail.close();
+  grid.querySelectorAll(".card")[i]?.focus();
+}
+detail.addEventListener("cancel", (event) => { event.preventDefault(); shut(); });
 $("choices").addEventListener("click", (event) => { const button = event.target.closest("button"); if (button) mark(opened, button.dataset.mark || null); });
-$("d-close").addEventListener("click", () => detail.close());
+$("d-close").addEventListener("click", shut);
 $("d-before").addEventListener("click", () => step(-1));
 $("d-after").addEventListener("click", () => step(1));
 const turn = (by, focus) => { if (page + by >= 0 && page + by < pages) { page += by; scrollTo({ top: 0 }); load(focus); } };
@@ -218,7 +226,7 @@ addEventListener("keydown", (event) => {
   if (event.key === "]") turn(1, 0);
 });
 for (const dialog of [$("command"), $("keys")]) dialog.querySelector(".close").addEventListener("click", () => dialog.close());
-for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog === detail ? shut() : dialog.close(); });
 $("how").addEventListener("click", () => $("command").showModal());
 $("help").addEventListener("click", () => $("keys").showModal());
 $("copy").addEventListener("click", async () => { try { await navigator.clipboard.writeText(about.command); $("copy").textContent = "Copied"; } catch { getSelection().selectAllChildren($("command-text")); } });
