@@ -9,7 +9,7 @@ from command_line import QUICK, result_of
 from unskew.data.partition_file import load_partition
 from unskew.errors import UnskewError
 from unskew.scores import evaluate
-from unskew.selection import FEWEST, Selection, choose, told, validation_of, with_sides
+from unskew.selection import SMALLEST_GROUP, Selection, choose, told, validation_of, with_sides
 from unskew.testing import TinyBackbone, tiny_data
 
 HOW = {"model": TinyBackbone(), "epochs": 4, "batch_size": 16, "lr": 0.01, "device": "cpu", "progress": False}
@@ -51,9 +51,9 @@ def test_a_group_of_a_few_samples_does_not_decide():
     data = tiny_data(samples=60)
     inside = (data.labels == 0).nonzero().flatten()
     conflicting = torch.zeros(60, dtype=torch.bool)
-    conflicting[inside[: FEWEST - 1]] = True
+    conflicting[inside[: SMALLEST_GROUP - 1]] = True
     predictions = data.labels.clone()
-    predictions[inside[: FEWEST - 1]] = 1
+    predictions[inside[: SMALLEST_GROUP - 1]] = 1
     found = validation_of(predictions, with_sides(data, conflicting))
     assert found.groups[f"{data.class_names[0]}/conflicting"] == 0
     assert found.worst_pseudo_group == 1

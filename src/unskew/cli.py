@@ -9,65 +9,32 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from unskew import __version__
 from unskew.config import combine, dotted
-from unskew.engine.settings import Settings
 from unskew.errors import UnskewError
+from unskew.flags import (
+    ConfigFile,
+    Data,
+    DataDir,
+    Device,
+    Flags,
+    Identify,
+    Images,
+    Log,
+    Out,
+    Resume,
+    Size,
+    SkipBad,
+    Split,
+    TrainedRun,
+    whole,
+)  # fmt: skip
 from unskew.paper.commands import app as paper
 from unskew.view.command import view
-
-
-def _whole(kind: Any, tokens: Any) -> int:
-    """Left to itself, the parser rounds 1.5 to 2."""
-    try:
-        return int(tokens[0].value)
-    except ValueError:
-        raise ValueError(f"{tokens[0].value} is not a whole number.") from None
-
-
-_TRAINING = Group("How to train", sort_key=10)
-_HINTS = get_type_hints(Settings)
-_FLAGS = [
-    (
-        f.name,
-        Annotated[
-            _HINTS[f.name] | None,
-            Parameter(
-                help=f.metadata["help"],
-                group=_TRAINING,
-                negative="",
-                converter=_whole if _HINTS[f.name] in (int, int | None) else None,
-            ),
-        ],
-        dataclasses.field(default=None),
-    )
-    for f in dataclasses.fields(Settings)
-]
-Flags = dataclasses.make_dataclass("Flags", _FLAGS, frozen=True)
-Flags.__module__ = __name__  # cyclopts looks up the annotations there
-
-Data = Annotated[str | None, Parameter(help="A folder of class folders, CSV, Parquet, .npz, hf:NAME, or a name.")]
-DataDir = Annotated[Path | None, Parameter(help="Where a data set with a name lies.")]
-Size = Annotated[
-    int | None,
-    Parameter(help="What a network sees, in pixels; 32 for sources to 64 px, otherwise 224.", converter=_whole),
-]
-SkipBad = Annotated[bool, Parameter(help="Leave out images that cannot be read.", negative="")]
-Out = Annotated[Path, Parameter(help="The run folder.")]
-Identify = Annotated[
-    str | None, Parameter(help="Stage 1: see `unskew methods`, or a CSV; --identify.OPTION VALUE sets its options.")
-]
-ConfigFile = Annotated[Path | None, Parameter(name="--config", help="YAML file; what the command line says wins.")]
-Resume = Annotated[bool, Parameter(help="Go on from the checkpoint in --out.", negative="")]
-Log = Annotated[Literal["tensorboard", "wandb"] | None, Parameter(help="Log each epoch there as well.")]
-TrainedRun = Annotated[Path, Parameter(name="RUN", help="A run folder, or a model.safetensors.")]
-Images = Annotated[str, Parameter(name="DATA", help="A folder, CSV, Parquet, .npz, hf:NAME, or a name.")]
-Split = Annotated[str | None, Parameter(help="By default test where there is one, else everything.")]
-Device = Annotated[str, Parameter(help="auto, cpu, cuda, cuda:1, mps")]
 
 TAKES = {"train": ("method", "identify"), "identify": ("identify",)}  # which dotted options a command has
 
@@ -89,7 +56,7 @@ _said: list[str] = []  # and all of it, for the report
 def demo(
     *,
     out: Out = Path("demo"),
-    seed: Annotated[int, Parameter(help="Decides everything that is random.", converter=_whole)] = 0,
+    seed: Annotated[int, Parameter(help="Decides everything that is random.", converter=whole)] = 0,
     device: Device = "auto",
 ) -> None:
     """The whole road on data that comes with the install: identify, then ERM, s-mix and l-mix."""

@@ -164,7 +164,7 @@ def methods() -> None:
     for each in (table, stage1, options):
         _print(each)
         say("")
-    say("cost: of an epoch, against plain training. Any stage 1 goes with any method that has two stages.")
+    say("cost: of an epoch, against plain training, roughly. Any stage 1 goes with any method that has two stages.")
 
 
 def _first(cls: type) -> str:

@@ -17,7 +17,7 @@ from unskew.engine.inference import predict_logits
 from unskew.errors import UnskewError
 from unskew.scores import Scores, evaluate, score
 
-FEWEST = 5  # samples, for a pseudo-group to count: one alone would be right or wrong by chance
+SMALLEST_GROUP = 5  # samples, for a pseudo-group to count: one alone would be right or wrong by chance
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def validation_of(predictions: Tensor, sides: Dataset, truth: Dataset | None = N
         label, _, which = name.rpartition("/")
         inside = (sides.labels == list(sides.class_names).index(label)) & (side == int(which))
         groups[f"{label}/{'conflicting' if which == '1' else 'aligned'}"] = accuracy
-        if int(inside.sum()) >= FEWEST:
+        if int(inside.sum()) >= SMALLEST_GROUP:
             large.append(accuracy)
     worst = min(large or groups.values())
     aligned, conflicting = (math.nan if value is None else value for value in (scores.aligned, scores.unbiased))

@@ -5,12 +5,12 @@ import torch
 
 import unskew
 from unskew.engine.fit import decide, fit
-from unskew.identifiers.history import PH
+from unskew.identifiers import IDENTIFIERS
+from unskew.methods import METHODS
 from unskew.methods.erm import ERM
-from unskew.methods.lmix import LMix
-from unskew.methods.smix import SMix
 from unskew.testing import TinyBackbone, check_method, tiny_data
 
+EVERY = (*METHODS.values(), *IDENTIFIERS.values())
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="records on a CUDA device only")
 
 
@@ -47,7 +47,7 @@ def test_the_promise_is_not_inherited():
 
 
 @needs_gpu
-@pytest.mark.parametrize("method", [ERM, SMix, LMix, PH])
+@pytest.mark.parametrize("method", [m for m in EVERY if vars(m).get("recordable", False)], ids=lambda m: m.__name__)
 @pytest.mark.parametrize("options", [{"optimizer": "sgd", "lr": 0.05, "schedule": "one-cycle"}, {"ema": 0.8}])
 def test_replaying_changes_nothing(method, options):
     data = tiny_data(samples=480)

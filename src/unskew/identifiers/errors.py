@@ -1,16 +1,14 @@
 """JTT's stage 1 (Liu et al., ICML 2021): what plain training gets wrong in its last epoch."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from unskew.data.partition import Partition, at_least
+from unskew.data.partition import Partition
 from unskew.engine.engine import Engine
 from unskew.engine.method import Batch, Loss, Method, losses
-from unskew.identifiers.history import log_truth
-from unskew.options import option
+from unskew.identifiers.judged import Suspects, errors_partition, log_errors
 
 
 class ErrorSet(Method):
@@ -20,13 +18,8 @@ class ErrorSet(Method):
     data is needed. A sample that an incomplete last batch left out keeps its answer of the epoch before.
     """
 
-    @dataclass(frozen=True)
-    class Config:
-        fewest: int = option(
-            2, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
-        )
-
-    config: Config
+    Config = Suspects
+    config: Suspects
     defaults: ClassVar = {"epochs": 5}
     recordable = True
     found: Tensor
@@ -52,18 +45,7 @@ class ErrorSet(Method):
         latest = every[:, :, 2].argmax(0)
         self.found.copy_(every[latest, torch.arange(len(latest), device=latest.device)])
         self.now += 1
-        wrong, each = self._wrong(), self.found[:, 1].cpu()
-        engine.log(train_accuracy=1 - wrong.float().mean().item(), conflicting=int(wrong.sum()))
-        log_truth(engine, wrong, wrong, each)
-
-    def _wrong(self) -> Tensor:
-        predicted = self.found[:, 0].cpu().long()
-        return (predicted != self.data.labels) & (predicted >= 0)
+        log_errors(engine, self.found[:, :2].cpu())
 
     def result(self) -> Partition:
-        wrong, each = self._wrong(), self.found[:, 1].cpu()
-        score = 1 - torch.exp(-each)  # 1 − p(label)
-        conflicting, note = at_least(wrong, score, minimum=self.config.fewest * self.data.num_classes)
-        predictions = self.found[:, :1].cpu().to(torch.int16)
-        notes = (note,) if note else ()
-        return Partition.of(self.data, conflicting, score, "jtt", predictions=predictions, notes=notes)
+        return errors_partition(self.data, self.found[:, :2].cpu(), self.config.fewest, "jtt")

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from unskew.data.dataset import Dataset
-from unskew.data.partition import FEWEST, Partition, at_least, quality
+from unskew.data.partition import FEWEST, Partition, at_least
 from unskew.engine.engine import Engine
 from unskew.engine.method import Batch, Loss, Method, losses
+from unskew.identifiers.judged import Suspects, log_truth
 from unskew.options import option
 
 MOST = 60000.0  # what a half-precision number holds
@@ -106,11 +107,8 @@ class PH(Method):
     """Train for K = ``epochs`` epochs on mean(c·CE); after each, one pass over the data feeds the history."""
 
     @dataclass(frozen=True)
-    class Config:
+    class Config(Suspects):
         window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
-        fewest: int = option(
-            FEWEST, "fewer conflicting samples a class, on average, and the next suspects are taken", least=1
-        )
 
     config: Config
     weights: Tensor
@@ -146,17 +144,3 @@ class PH(Method):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.history.load_state_dict(state)
         self.weights.copy_(self.history.weights)
-
-
-def log_truth(engine: Engine, conflicting: Tensor, wrong: Tensor, each: Tensor) -> None:
-    """Where the truth is known: how well the partition finds it, the losses of the two true subsets, and how wrong
-    answers and the loss of this epoch go with the true split (Pearson's ρ)."""
-    aligned = engine.data.aligned
-    if aligned is None:
-        return
-    q = quality(conflicting, ~aligned)
-    engine.log(precision=q.precision, recall=q.recall, f1=q.f1, rho=q.rho)
-    if aligned.any() and not aligned.all():
-        engine.log(loss_aligned=each[aligned].mean().item(), loss_conflicting=each[~aligned].mean().item())
-        with_loss = torch.corrcoef(torch.stack([each, (~aligned).float()]))[0, 1].item()
-        engine.log(rho_wrong=quality(wrong, ~aligned).rho, rho_loss=with_loss)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from unskew.data.dataset import Dataset
-from unskew.data.partition import Partition, at_least
+from unskew.data.partition import FEWEST, Partition, at_least
 from unskew.engine.random import generator
 from unskew.errors import UnskewError
 from unskew.options import option
@@ -48,7 +48,7 @@ def repair(data: Dataset, options: RepairOptions) -> Partition:
                 t -= options.lr * moved.mul_(MOMENTUM).add_(gradient)
             v.sub_(gradients[2], alpha=options.weight_lr).clamp_(-LARGEST, LARGEST)
     score = torch.sigmoid(v)
-    conflicting, note = at_least(score > 0.5, score, minimum=2 * data.num_classes)
+    conflicting, note = at_least(score > 0.5, score, minimum=FEWEST * data.num_classes)
     return Partition.of(data, conflicting, score, "repair", notes=(note,) if note else ())
 
 

@@ -1,6 +1,5 @@
 """CVaR DRO (Levy et al., NeurIPS 2020, arXiv 2010.05893): only the largest losses of a batch count."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -26,15 +25,10 @@ class CVaRDRO(Method):
     def forward(self, batch: Batch) -> Loss:
         samples = batch["all"]
         each = losses(self.model(samples.x), samples.y)
-        weights = worst_weights(len(each), self.config.share).to(each.device)
+        weights = worst_weights(len(each), self.config.share, each.device)
         return each.sort(descending=True).values @ weights.to(each.dtype), {}
 
 
-def worst_weights(count: int, share: float) -> Tensor:
+def worst_weights(count: int, share: float, device: torch.device | None = None) -> Tensor:
     """Weights of ``count`` losses in descending order; they add up to 1."""
-    whole = math.floor(share * count + 1e-9)
-    weights = torch.zeros(count)
-    weights[:whole] = 1 / (share * count)
-    if whole < count:
-        weights[whole] = 1 - whole / (share * count)
-    return weights
+    return (share * count - torch.arange(count, device=device)).clamp(0, 1) / (share * count)

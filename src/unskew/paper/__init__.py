@@ -1,7 +1,8 @@
 """The paper's tables: what they are, running them, and showing ours beside the paper's figures."""
 
 from unskew.errors import UnskewError, nearest
-from unskew.paper.tables import FIGURES, TABLES, Row, Table
+from unskew.paper.rows import Row, Table
+from unskew.paper.tables import FIGURES, TABLES
 
 __all__ = ["FIGURES", "TABLES", "Row", "Table", "table_named"]
 

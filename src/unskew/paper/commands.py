@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 
 from unskew.errors import UnskewError, nearest
 from unskew.paper import FIGURES, TABLES, Row, Table, table_named
+from unskew.paper.rows import Column
 from unskew.paper.spec import Spec
-from unskew.paper.tables import Column
 
 app = App(name="paper", help="The paper's tables: run them, and show ours beside the paper's figures.")
 Name = Annotated[str, Parameter(help="A table; `unskew paper list` has them all.")]

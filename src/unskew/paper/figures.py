@@ -6,7 +6,7 @@ from typing import Any
 
 from unskew.errors import UnskewError
 from unskew.files import replacing
-from unskew.paper.tables import Table
+from unskew.paper.rows import Table
 
 Line = Mapping[str, Any]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from unskew.errors import UnskewError
+from unskew.paper.rows import Table
 from unskew.paper.runner import Outcome, run_all
 from unskew.paper.spec import Spec
 from unskew.paper.store import FILE, read_lines
-from unskew.paper.tables import Table
 
 TINY_TRIALS = 4
 Line = Mapping[str, Any]

@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unskew.paper.tables import SCORES, Column, Row, Table
+from unskew.paper.rows import Column, Row, Table
+from unskew.paper.tables import SCORES
 
 # Columns that only some tables have.
 EXTRA = {
