@@ -4,9 +4,12 @@ import torch
 import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition_file import load_partition
+from unskew.engine.engine import Engine
+from unskew.engine.fit import decide, fit
+from unskew.engine.judgement import Judgement
 from unskew.errors import UnskewError
-from unskew.identifiers.history import PredictionHistory
-from unskew.testing import TinyBackbone
+from unskew.identifiers.history import PH, PredictionHistory, folds_of
+from unskew.testing import TinyBackbone, check_method
 
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
 
@@ -171,6 +174,90 @@ def test_ph_finds_the_samples_of_the_wrong_colour():
     assert partition.predictions.shape == (240, 6)
     assert quality.precision > 0.9
     assert quality.recall > 0.9
+
+
+def test_no_network_learns_the_fold_that_it_judges(monkeypatch):
+    data = coloured()
+    method = PH(data, None, lambda: torch.nn.Linear(1, 2), PH.Config(folds=3))
+    for k, stream in enumerate(method.streams().streams.values()):
+        assert set(stream.pool.tolist()) == set((method.fold != k).nonzero().flatten().tolist())
+    monkeypatch.setattr(Engine, "judge", lambda self, model: judgement(method.networks.index(model)))
+    predictions, _ = method._judged(Engine.__new__(Engine))
+    assert torch.equal(predictions, method.fold)
+
+
+def judgement(answer: int) -> Judgement:
+    return Judgement(torch.full((240,), answer), torch.zeros(240))
+
+
+def test_folds_deal_out_every_class_evenly():
+    labels = torch.tensor([0] * 10 + [1] * 11 + [2])
+    fold = folds_of(labels, 2)
+    assert [(fold[labels == c] == 0).sum().item() for c in range(3)] == [5, 6, 1]
+    assert torch.equal(fold, folds_of(labels, 2))
+    assert not bool(folds_of(labels, 1).any())
+
+
+def test_what_is_learnt_by_heart_is_still_found_out_of_fold():
+    """Noise for images, and every label random: in sample a network comes to know them, out of fold it cannot."""
+    random = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (64, 3, 16, 16), generator=random, dtype=torch.uint8)
+    labels = torch.randint(0, 4, (64,), generator=random)
+    data = Dataset(images, labels, [str(i) for i in range(64)], list("abcd"), name="noise")
+    options = {"model": "cnn", "epochs": 40, "device": "cpu", "augment": "none", "lr": 3e-3, "window": 1000}
+    right = {}
+    for folds in (1, 2):
+        method, _ = fit(decide("ph", PH, data, {**options, "folds": folds}), data)
+        assert isinstance(method, PH)
+        right[folds] = (method.history.predictions[-1] == labels).float().mean().item()
+    assert right[1] > 0.9
+    assert right[2] < 0.5
+
+
+def test_folds_keep_the_contract():
+    check_method(PH, folds=2)
+
+
+def test_a_killed_run_with_folds_goes_on_to_the_same_partition(tiny, tmp_path):
+    job = decide("ph", PH, tiny, {"epochs": 3, "device": "cpu", "folds": 2}, TinyBackbone(), stage1=True)
+    whole, _ = fit(job, tiny)
+
+    class Killed(Exception):
+        pass
+
+    class Killer:
+        def start(self, *given) -> None: ...
+        def step(self) -> None: ...
+        def end(self) -> None: ...
+        def epoch(self, stage, row) -> None:
+            if row["epoch"] == 2:
+                raise Killed
+
+    with pytest.raises(Killed):
+        fit(job, tiny, None, tmp_path / "checkpoint.pt", listeners=(Killer(),))
+    method, _ = fit(job, tiny, None, tmp_path / "checkpoint.pt", resume=True)
+    assert isinstance(method, PH)
+    assert isinstance(whole, PH)
+    assert torch.equal(method.result().predictions, whole.result().predictions)
+
+
+def test_it_ends_when_the_suspects_have_settled():
+    data = coloured()
+    options = {"model": TinyBackbone(), "device": "cpu", "augment": "none", "lr": 3e-3, "window": 2, "epochs": 30}
+    settled = unskew.identify(data, settled=0.2, **options)
+    assert 4 <= settled.predictions.shape[1] < 30
+    wrong = settled.predictions != data.labels[:, None]
+    before, after = wrong[:, :-2].all(1).sum(), wrong.all(1).sum()
+    assert 1 - after / before < 0.2
+    assert settled.quality(data.aligned).f1 > 0.9
+
+
+def test_the_share_that_came_to_be_right():
+    history = PredictionHistory(LABELS, window=2)
+    feed(history, [[False, False, False]] * 6)
+    assert history.got_right() == 1
+    feed(history, [[True], [False], [False], [False], [False], [False]])
+    assert history.got_right() == pytest.approx(1 / 6)
 
 
 def test_sp_stops_at_gamma_and_reports_the_real_share():

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import FEWEST, Partition, at_least
 from unskew.engine.engine import Engine
 from unskew.engine.method import Batch, Loss, Method, losses
+from unskew.engine.random import generator
+from unskew.engine.streams import Stream, Streams
 from unskew.identifiers.judged import Suspects, log_truth
 from unskew.options import option
 
@@ -78,6 +80,13 @@ class PredictionHistory:
     def never_right(self) -> Tensor:
         return self.times_right() == 0
 
+    def got_right(self) -> float:
+        """The share of those never right M epochs ago that was right since; 1 before the second window ends."""
+        if len(self.predictions) < 2 * self.window:
+            return 1.0
+        before = torch.stack([p != self.labels for p in self.predictions[: -self.window]]).all(0)
+        return 1 - int(self.never_right().sum()) / max(int(before.sum()), 1)
+
     def partition(self, data: Dataset | None = None, fewest: int = FEWEST) -> Partition:
         """Conflicting = never once right; widened, and said so, where that is under ``fewest`` × classes."""
         right = self.times_right().cpu()
@@ -104,36 +113,71 @@ class PredictionHistory:
 
 
 class PH(Method):
-    """Train for K = ``epochs`` epochs on mean(c·CE); after each, one pass over the data feeds the history."""
+    """Train for K = ``epochs`` epochs on mean(c·CE); after each, one pass over the data feeds the history.
+
+    With ``folds`` = k there are k networks, and each learns all folds but its own: a sample is judged by the one that
+    never saw it, and so cannot be right because it was learnt by heart. More epochs then cost no recall.
+    """
 
     @dataclass(frozen=True)
     class Config(Suspects):
         window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
+        folds: int = option(1, "2 or more: a sample is judged by a network that it did not train", least=1)
+        settled: float = option(
+            0.0, "end once fewer than this share of the suspects was got right in M epochs; 0: never", least=0, below=1
+        )
 
     config: Config
     weights: Tensor
+    fold: Tensor
     defaults: ClassVar = {"epochs": 10}
     recordable = True
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.others = nn.ModuleList(self.make_model() for _ in range(self.config.folds - 1))
         self.history = PredictionHistory(self.data.labels, self.config.window, self.data.class_names)
         self.register_buffer("weights", self.history.weights, persistent=False)
+        self.register_buffer("fold", folds_of(self.data.labels, self.config.folds), persistent=False)
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        return [self.model, *self.others]
+
+    def streams(self) -> Streams:
+        if self.config.folds == 1:
+            return super().streams()
+        fold, count = self.fold.cpu(), self.config.folds
+        learnt = [(fold != k).nonzero().flatten() for k in range(count)]
+        return Streams({f"but {k}": Stream(pool) for k, pool in enumerate(learnt)}, samples=min(map(len, learnt)))
 
     def forward(self, batch: Batch) -> Loss:
-        samples = batch["all"]
-        each = losses(self.model(samples.x), samples.y)
-        return (self.weights[samples.index] * each).mean(), {}
+        loss = torch.zeros((), device=self.weights.device)
+        for network, samples in zip(self.networks, batch.streams.values()):
+            each = losses(network(samples.x), samples.y)
+            loss = loss + (self.weights[samples.index] * each).mean()
+        return loss, {}
 
     def epoch_end(self, engine: Engine) -> None:
-        found = engine.judge(self.model)
-        self.history.record(torch.arange(len(self.data)), found.predictions.cpu(), found.losses.cpu())
+        predictions, each = self._judged(engine)
+        self.history.record(torch.arange(len(self.data)), predictions, each)
         self.history.end_epoch()
         self.weights.copy_(self.history.weights)
         conflicting = self.history.never_right()
-        wrong = found.predictions.cpu() != self.data.labels
+        wrong = predictions != self.data.labels
         engine.log(train_accuracy=1 - wrong.float().mean().item(), conflicting=int(conflicting.sum()))
-        log_truth(engine, conflicting, wrong, found.losses.cpu())
+        log_truth(engine, conflicting, wrong, each)
+        if self.history.got_right() < self.config.settled:
+            engine.stop()
+
+    def _judged(self, engine: Engine) -> tuple[Tensor, Tensor]:
+        """Prediction and loss of every sample, by a network that did not learn it where there are several."""
+        found, row = [engine.judge(network) for network in self.networks], torch.arange(len(self.data))
+
+        def own(answers: list[Tensor]) -> Tensor:
+            return torch.stack(answers).cpu()[self.fold.cpu(), row]
+
+        return own([each.predictions for each in found]), own([each.losses for each in found])
 
     def result(self) -> Partition:
         return self.history.partition(self.data, self.config.fewest)
@@ -144,3 +188,13 @@ class PH(Method):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.history.load_state_dict(state)
         self.weights.copy_(self.history.weights)
+
+
+def folds_of(labels: Tensor, count: int) -> Tensor:
+    """Which fold each sample is in: every class dealt out evenly, the same way each time."""
+    fold = torch.empty_like(labels)
+    for label in labels.unique():
+        inside = (labels == label).nonzero().flatten()
+        order = torch.randperm(len(inside), generator=generator(count, "folds", int(label)))
+        fold[inside[order]] = torch.arange(len(inside)) % count
+    return fold

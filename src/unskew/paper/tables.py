@@ -5,6 +5,7 @@ percent, as (All, Unbiased); None where the paper prints none. On photos what it
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unskew.paper.rows import PHOTOS, RATIOS, Column, Printed, Row, Search, Table
@@ -214,6 +215,21 @@ DIGITS = Table(
     data="digits:{ratio:g}",
     note="`repair` and `group-dro` are given bias labels.",
 )
+FOLDS: Mapping[str, Mapping[str, Any]] = {
+    f"{name} K={epochs}": {**PH, "epochs": epochs, **more}
+    for epochs in (10, 40)
+    for name, more in {"in sample": {}, "2 folds": {"folds": 2}}.items()
+}
+STAGE1 = Table(
+    "folds",
+    "Stage 1 in sample and out of fold, and what s-mix makes of it",
+    (
+        *(Row(name, None, identify=stage1) for name, stage1 in FOLDS.items()),
+        *(Row(f"smix, {name}", "smix", identify=stage1) for name, stage1 in FOLDS.items()),
+    ),
+    ratios=(0.95, 0.99),
+)
+DIGITS_STAGE1 = replace(STAGE1, name="digits-folds", ratios=(0.9, 0.95, 0.98), data="digits:{ratio:g}")
 BAR_LR = Table(
     "bar-lr",
     "BAR against the learning rate, with a fifth of the training set to choose on",
@@ -248,7 +264,7 @@ TUNING = Table(
 
 _TABLES = (
     MAIN, PARTITION, OMEGA, ZETA, MIXING, SMIX_VS_LMIX, UNBIASED, HISTORY_WINDOW, PHOTO_TABLE, BAR_LR, DIGITS, TYPE1,
-    TUNING,
+    TUNING, STAGE1, DIGITS_STAGE1,
 )  # fmt: skip
 TABLES: Mapping[str, Table] = {table.name: table for table in _TABLES}
 FIGURES: Mapping[str, Table] = {table.name: table for table in (LOSSES, CORRELATION, HISTOGRAM, BETA_PLANE, EXAMPLES)}
