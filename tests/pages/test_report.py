@@ -13,8 +13,10 @@ from torch import nn
 import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.pages.accuracy import Cell
 from unskew.pages.attention import attention
 from unskew.pages.mixing import density
+from unskew.pages.verdict import verdict
 from unskew.testing import TinyBackbone
 
 NASTY = ["<script>alert(1)</script>", 'quote" onload="x', "ünïcode/…'../"]
@@ -90,10 +92,9 @@ def test_names_stay_names_and_nothing_is_fetched(nasty, runs, tmp_path):
 def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     partition, trained = runs
     _, page = written(tmp_path, nasty, partition, trained, test=nasty)
-    verdict = "break the pattern" if int(partition.conflicting.sum()) >= 6 else "No clear sign of a shortcut"
-    order = ["<b>set</b>", verdict, "How sure", "Accuracy on the test set", "By class", "By group", "Gallery",
-             "Where the models look", "Stage 1, epoch", "Training", "Mixing in s-mix", "Mixing in l-mix",
-             "Mixes, as l-mix", "Suspects", "How it was made"]  # fmt: skip
+    order = ["<b>set</b>", verdict(nasty, partition).headline, "How sure", "Accuracy on the test set", "By class",
+             "By group", "Gallery", "Where the models look", "Stage 1, epoch", "Training", "Mixing in s-mix",
+             "Mixing in l-mix", "Mixes, as l-mix", "Suspects", "How it was made"]  # fmt: skip
     places = [next(i for i, heading in enumerate(page.headings) if words in heading) for words in order]
     assert places == sorted(places)
     for chart in ("How often each sample was right", "Loss of the two sides", "Samples never right so far",
@@ -105,6 +106,25 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     assert all(image["alt"] for image in page.all("img"))
     assert len(page.all("h1")) == 1
     assert "plain training (ERM)" in page.text
+
+
+def test_what_chose_the_weights_is_said_as_it_was(tiny, tmp_path):
+    partition = unskew.identify(tiny, "oracle")
+    chosen = unskew.train(tiny, partition, "smix", test=tiny, select="val", **QUICK)
+    _, page = written(tmp_path, tiny, partition, chosen, test=tiny)
+    assert "with the weights of the epoch that validation chose" in page.text
+    assert "last epoch;" not in page.text
+    assert "points gained" not in page.text, "there is no plain training to compare with"
+
+
+def test_no_gain_is_neither_good_nor_bad():
+    assert [Cell(0.5, against=points).tone for points in ("+1.0", "-0.1", "+0.0", "-0.0", "")] == [
+        "up",
+        "down",
+        "",
+        "",
+        "",
+    ]
 
 
 def test_without_plain_training_nothing_is_compared_with_it(nasty, runs, tmp_path):
@@ -150,6 +170,24 @@ def test_fifty_thousand_samples_stay_below_three_megabytes(tmp_path):
     assert len(page.all("img")) > 200
     assert "15 more have some" in page.text
     assert "The 280 most certain of 3,847" in page.text
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_noise_that_a_network_sees_whole_stays_below_three_megabytes_too(size, tmp_path):
+    """Small images are kept exactly, but only where there is room."""
+    n, classes, epochs = 900, 30, 40
+    random = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (n, size, size, 3), dtype=torch.uint8, generator=random).permute(0, 3, 1, 2)
+    labels = torch.arange(n) % classes
+    data = Dataset(images, labels, [f"{i:06d}.jpg" for i in range(n)], [f"class {k}" for k in range(classes)])
+    conflicting = torch.arange(n) < 450
+    predictions = torch.where(conflicting[:, None], (labels + 1)[:, None] % classes, labels[:, None])
+    predictions = predictions.expand(-1, epochs).to(torch.int16)
+    losses = torch.rand(n, epochs, generator=random).half()
+    partition = Partition.of(data, conflicting, conflicting.float(), "ph", predictions=predictions, losses=losses)
+    text, page = written(tmp_path, data, partition, None)
+    assert len(text.encode()) < 3_000_000
+    assert len(page.all("img")) > 500, "in the gallery and in the table"
 
 
 def test_nothing_conflicting_is_said_plainly(tiny, tmp_path):

@@ -29,7 +29,7 @@ def report(tmp_path_factory) -> Path:
 def test_the_table_sorts_by_mouse_and_by_keyboard(browser, report):
     with watched(browser) as page:
         page.goto(report.as_uri())
-        losses = page.locator("#suspect-table tbody td:nth-of-type(4)")
+        losses = page.locator("#suspect-table tbody td:nth-of-type(5)")
         head = page.locator("#suspect-table th", has_text="mean loss")
 
         def values() -> list[float]:

@@ -8,6 +8,7 @@ from unskew.training import Run
 
 NAMES = {"all": "All", "unbiased": "Unbiased", "aligned": "Aligned", "worst_group": "Worst group"}
 TITLES = {"erm": "plain training (ERM)", "lmix": "l-mix", "smix": "s-mix", "mixup": "mixup"}
+SELECTED = {"last": "the weights of the last epoch", "val": "the weights of the epoch that validation chose"}
 GRID = 12  # more classes or biases than this, and only the worst groups are listed
 WORST = 12
 MOST_CLASSES = 100
@@ -18,6 +19,11 @@ class Cell:
     value: float | None
     between: str = ""
     against: str = ""  # the difference from plain training
+
+    @property
+    def tone(self) -> str:
+        points = float(self.against or 0)
+        return "up" if points > 0 else "down" if points < 0 else ""
 
     @property
     def shown(self) -> str:
@@ -42,6 +48,8 @@ class Accuracy:
     worst: Sequence[tuple[str, Sequence[Cell]]]
     methods: Sequence[str]
     count: int
+    selected: str
+    compared: bool  # with plain training
 
 
 def title(run: Run) -> str:
@@ -61,7 +69,10 @@ def accuracy(runs: Sequence[Run]) -> Accuracy | None:
     classes = [(name, [Cell(scores.classes.get(name)) for scores in every]) for name in names]
     grids, worst = _groups(scored)
     methods = [name for name, _, _ in scored]
-    return Accuracy([NAMES[name] for name in known], rows, classes, grids, worst, methods, every[0].count)
+    selected = " and ".join(dict.fromkeys(SELECTED[run.result.selected] for _, _, run in scored))
+    compared = plain is not None and len(scored) > 1
+    columns = [NAMES[name] for name in known]
+    return Accuracy(columns, rows, classes, grids, worst, methods, every[0].count, selected, compared)
 
 
 def _cell(scores: Scores, plain: Scores | None, column: str) -> Cell:

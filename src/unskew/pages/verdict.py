@@ -10,6 +10,7 @@ from unskew.data.partition import FEWEST, Partition, Quality
 
 SP_ACCURACY = 0.85  # γ: the training accuracy at which a single look would have been taken
 MOST_CLASSES_NAMED = 3
+ONE_SIDED, FEW = 0.6, 5  # share of a class's suspects that are taken for one other class, of at least so many
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class ClassFound:
     def share(self) -> float:
         return self.conflicting / self.count if self.count else 0.0
 
+    @property
+    def one_sided(self) -> bool:
+        """Nearly always taken for the same class, as samples with a wrong label are."""
+        return self.conflicting >= FEW and self.mistaken_count >= ONE_SIDED * self.conflicting
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -45,6 +51,7 @@ class Verdict:
     classes: Sequence[ClassFound]
     quality: Quality | None
     clear: bool  # whether there is a sign of a shortcut at all
+    learnt: bool  # whether stage 1 learnt enough to tell
     trained: bool  # by a network that was watched; a coin or a given file was not
 
 
@@ -54,24 +61,29 @@ def verdict(data: Dataset, partition: Partition) -> Verdict:
     meters = [] if count == 0 else [m for m in (_share(classes, count, total), *_over_time(partition)) if m]
     watched = partition.times_right is not None
     strict = int((partition.times_right == 0).sum()) if partition.times_right is not None else count
-    clear = count > 0 and (not watched or strict >= FEWEST * len(data.class_names))
-    sure = ""
+    best, enough = _best_accuracy(data, partition)
+    learnt = best >= enough
+    clear = count > 0 and learnt and (not watched or strict >= FEWEST * len(data.class_names))
+    sure = "low" if meters and not learnt else ""
     if len(meters) > 1 and clear:
         grades = {m.grade for m in meters}
         sure = "low" if "poor" in grades else "fair" if "fair" in grades else "high"
     return Verdict(
-        headline=_headline(count, total, clear),
-        sentences=_sentences(partition, classes, count, strict, clear),
+        headline=_headline(count, total, clear, learnt),
+        sentences=[*_doubts(total, count, strict, clear, best, enough), *_where(partition, classes, count)],
         sure=sure,
         meters=meters if watched else [],
         classes=classes,
         quality=partition.quality(data.aligned) if data.aligned is not None and count else None,
         clear=clear,
+        learnt=learnt,
         trained=watched,
     )
 
 
-def _headline(count: int, total: int, clear: bool) -> str:
+def _headline(count: int, total: int, clear: bool, learnt: bool) -> str:
+    if not learnt:
+        return "Stage 1 learnt too little to tell."
     if count == 0:
         return "No sign of a shortcut."
     if not clear:
@@ -80,15 +92,37 @@ def _headline(count: int, total: int, clear: bool) -> str:
     return f"{found} break the pattern that the rest of their class follows."
 
 
-def _sentences(partition: Partition, classes: Sequence[ClassFound], count: int, strict: int, clear: bool) -> list[str]:
+def _doubts(total: int, count: int, strict: int, clear: bool, best: float, enough: float) -> list[str]:
+    if best < enough:
+        return [
+            f"At its best epoch the network was right on {best:.0%} of each class on average; one that has taken a "
+            f"shortcut is past {enough:.0%}. What it never got right may just be hard: train it for longer (--epochs), "
+            "or with another --lr or --model."
+        ]
     if count == 0:
-        return [f"Every one of the {len(partition):,} samples was learnt like the others of its class."]
-    said = []
+        return [f"Every one of the {total:,} samples was learnt like the others of its class."]
     if not clear:
-        said.append(
-            f"Only {strict:,} of {len(partition):,} samples were never learnt: too few to tell a shortcut from chance "
+        return [
+            f"Only {strict:,} of {total:,} samples were never learnt: too few to tell a shortcut from chance "
             f"or from wrong labels. The {count:,} most suspect are shown all the same."
-        )
+        ]
+    return []
+
+
+def _best_accuracy(data: Dataset, partition: Partition) -> tuple[float, float]:
+    """Mean over classes of what the network got right in its best epoch; and halfway from chance to all of it."""
+    if partition.predictions is None:
+        return 1.0, 0.0
+    right, seen = partition.predictions == partition.labels[:, None], partition.predictions >= 0
+    inside = [partition.labels == k for k in partition.labels.unique()]
+    of_class = torch.stack([right[rows].sum(0) / seen[rows].sum(0).clamp(min=1) for rows in inside])
+    return of_class.mean(0).max().item(), (1 + 1 / len(data.class_names)) / 2
+
+
+def _where(partition: Partition, classes: Sequence[ClassFound], count: int) -> list[str]:
+    if count == 0:
+        return []
+    said = []
     hit = sorted((c for c in classes if c.conflicting), key=lambda c: c.share, reverse=True)
     most = [f"{c.name} ({c.conflicting:,}, {c.share:.1%})" for c in hit[:MOST_CLASSES_NAMED]]
     where = "all" if len(hit) == len(classes) else f"{len(hit)} of the"
@@ -159,7 +193,7 @@ def _over_time(partition: Partition) -> list[Meter]:
     several = f"{back} epochs" if back > 1 else "epoch"
     return [
         Meter(
-            "History and a single look agree",
+            "A single look agrees",
             agree,
             f"{int(single.sum()):,} wrong at epoch {look + 1} ({accuracy[look]:.0%} right), "
             f"{int(final.sum()):,} never right: {agree:.0%} in common",
