@@ -24,6 +24,7 @@ from unskew.files import write_text
 from unskew.identifiers import IDENTIFIERS, NEEDS_BIAS, RepairOptions, stage1_of
 from unskew.methods import method_named
 from unskew.options import build, help_of, names
+from unskew.pages.verdict import verdict
 from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, saved_config, was_trained_on
 from unskew.selection import told
 from unskew.training import Run, try_out
@@ -57,8 +58,7 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
     tell(partition.notes)
     if is_main():
         unskew.report(data, partition, None, out / REPORT, command=command, config=saved_config(out))
-        share = partition.conflicting_share
-        say(f"{int(partition.conflicting.sum())} of {len(data)} samples ({share:.1%}) break the pattern.")
+        say(verdict(data, partition).headline)
         say(f"Written: {out / PARTITION}, {out / REPORT}")
 
 

@@ -36,7 +36,7 @@ def test_a_plain_case_is_quite_sure():
     assert [meter.grade for meter in found.meters] == ["good"] * 3
     assert found.classes[0].mistaken == "k1"
     assert found.classes[0].mistaken_count == 10
-    assert "all 2 classes" in found.sentences[0]
+    assert "They are in both classes" in found.sentences[0]
 
 
 def test_a_list_that_still_shrinks_is_not_sure():
@@ -101,6 +101,17 @@ def test_few_are_no_clear_sign():
     assert found.headline == "No clear sign of a shortcut."
     assert "Only 3 of 200" in found.sentences[0]
     assert found.sure == ""
+
+
+def test_many_that_neither_a_single_look_nor_the_last_epochs_confirm_are_no_clear_sign():
+    """6 are never learnt, 12 in the last epoch only, and at the first look 14 more are wrong."""
+    late = history(200, never=6, late=12)
+    late[40:54, 0] = False
+    unsure = verdict(*case(late))
+    assert [meter.grade for meter in unsure.meters[1:]] == ["poor", "poor"]
+    assert unsure.headline == "No clear sign of a shortcut."
+    assert "a single look names mostly others" in unsure.sentences[0]
+    assert unsure.sure == ""
 
 
 def test_none_is_no_sign():

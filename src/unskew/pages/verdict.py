@@ -10,7 +10,7 @@ from unskew.data.partition import FEWEST, Partition, Quality
 
 SP_ACCURACY = 0.85  # γ: the training accuracy at which a single look would have been taken
 MOST_CLASSES_NAMED = 3
-ONE_SIDED, FEW = 0.6, 5  # share of a class's suspects that are taken for one other class, of at least so many
+ONE_SIDED, FEW = 0.75, 5  # share of a class's suspects that are taken for one other class, of at least so many
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,22 @@ class Verdict:
 def verdict(data: Dataset, partition: Partition) -> Verdict:
     classes = _classes(data, partition)
     count, total = int(partition.conflicting.sum()), len(partition)
-    meters = [] if count == 0 else [m for m in (_share(classes, count, total), *_over_time(partition)) if m]
+    over_time = _over_time(partition)
+    meters = [] if count == 0 else [_share(classes, count, total), *over_time]
     watched = partition.times_right is not None
     strict = int((partition.times_right == 0).sum()) if partition.times_right is not None else count
     best, enough = _best_accuracy(data, partition)
     learnt = best >= enough
-    clear = count > 0 and learnt and (not watched or strict >= FEWEST * len(data.class_names))
+    many = not watched or strict >= FEWEST * len(data.class_names)
+    firm = not over_time or any(meter.grade != "poor" for meter in over_time)
+    clear = count > 0 and learnt and many and firm
     sure = "low" if meters and not learnt else ""
     if len(meters) > 1 and clear:
         grades = {m.grade for m in meters}
         sure = "low" if "poor" in grades else "fair" if "fair" in grades else "high"
     return Verdict(
         headline=_headline(count, total, clear, learnt),
-        sentences=[*_doubts(total, count, strict, clear, best, enough), *_where(partition, classes, count)],
+        sentences=[*_doubts(total, count, strict, many, firm, best, enough), *_where(partition, classes, count, clear)],
         sure=sure,
         meters=meters if watched else [],
         classes=classes,
@@ -92,7 +95,7 @@ def _headline(count: int, total: int, clear: bool, learnt: bool) -> str:
     return f"{found} break the pattern that the rest of their class follows."
 
 
-def _doubts(total: int, count: int, strict: int, clear: bool, best: float, enough: float) -> list[str]:
+def _doubts(total: int, count: int, strict: int, many: bool, firm: bool, best: float, enough: float) -> list[str]:
     if best < enough:
         return [
             f"At its best epoch the network was right on {best:.0%} of each class on average; one that has taken a "
@@ -101,10 +104,15 @@ def _doubts(total: int, count: int, strict: int, clear: bool, best: float, enoug
         ]
     if count == 0:
         return [f"Every one of the {total:,} samples was learnt like the others of its class."]
-    if not clear:
+    if not many:
         return [
             f"Only {strict:,} of {total:,} samples were never learnt: too few to tell a shortcut from chance "
             f"or from wrong labels. The {count:,} most suspect are shown all the same."
+        ]
+    if not firm:
+        return [
+            f"{strict:,} of {total:,} samples were never learnt, but a single look names mostly others, and the list "
+            "still shrinks: they are hard rather than against a pattern, or stage 1 was stopped too early."
         ]
     return []
 
@@ -119,17 +127,19 @@ def _best_accuracy(data: Dataset, partition: Partition) -> tuple[float, float]:
     return of_class.mean(0).max().item(), (1 + 1 / len(data.class_names)) / 2
 
 
-def _where(partition: Partition, classes: Sequence[ClassFound], count: int) -> list[str]:
+def _where(partition: Partition, classes: Sequence[ClassFound], count: int, clear: bool) -> list[str]:
     if count == 0:
         return []
     said = []
     hit = sorted((c for c in classes if c.conflicting), key=lambda c: c.share, reverse=True)
     most = [f"{c.name} ({c.conflicting:,}, {c.share:.1%})" for c in hit[:MOST_CLASSES_NAMED]]
-    where = "all" if len(hit) == len(classes) else f"{len(hit)} of the"
+    every = "both" if len(classes) == 2 else f"all {len(classes)}"
+    where = every if len(hit) == len(classes) else f"{len(hit)} of the {len(classes)}"
     if len(hit) == 1:
         said.append(f"All of them are in {most[0]}.")
     else:
-        said.append(f"They are in {where} {len(classes)} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
+        who = "They" if clear else "The suspects"
+        said.append(f"{who} are in {where} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
     if partition.how == "random":
         said.append("They were drawn by a coin, as a baseline: nothing was looked for.")
     elif partition.how == "oracle":

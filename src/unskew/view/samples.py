@@ -109,7 +109,7 @@ def open_run(folder: Path, data: str | None = None, data_dir: Path | None = None
         raise UnskewError(f"{folder} has no {CONFIG} that says which data it is about: say it with --data SOURCE.")
     source = str(given.pop("data"))
     try:
-        images = unskew.load(source, **given)
+        images = unskew.load(source, **given, mapped=True)
     except UnskewError as error:
         raise UnskewError(f"the images of {folder} cannot be loaded (another place? --data SOURCE): {error}") from error
     return matched(read_partition(path, images), images, source)
