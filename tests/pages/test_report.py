@@ -13,6 +13,7 @@ from torch import nn
 import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.engine.inference import predict_logits
 from unskew.pages.accuracy import Cell
 from unskew.pages.attention import attention
 from unskew.pages.mixing import density
@@ -237,6 +238,21 @@ def test_the_looks_are_on_samples_that_conflict_one_class_after_another(tiny, ru
     assert {row.label for row in found.rows} == {tiny.class_names[int(k)] for k in tiny.labels[~tiny.aligned].unique()}
     assert found.methods == ["plain training (ERM)", "l-mix"]
     assert attention(tiny, None, None, trained) is None
+
+
+def test_the_looks_are_at_what_the_network_sees(tiny):
+    """Photos are kept larger than that, to crop from."""
+    data = replace(tiny, input_size=10)
+    run = unskew.train(data, unskew.identify(data, "oracle"), "smix", **QUICK)
+    found = attention(data, None, data, [run])
+    says = predict_logits(run.model, data, "cpu").argmax(1)
+    for row in found.rows:
+        assert row.looks[0].says == data.class_names[int(says[data.ids.index(row.id)])]
+    shown = run.model
+    seen: list[tuple[int, ...]] = []
+    shown.register_forward_pre_hook(lambda module, given: seen.append(tuple(given[0].shape[2:])))
+    attention(data, None, data, [run])
+    assert seen == [(10, 10)]
 
 
 def test_the_density_of_a_beta_has_area_one():

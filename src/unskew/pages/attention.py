@@ -9,6 +9,8 @@ from torch import Tensor
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.engine.augment import batch_of
+from unskew.engine.inference import NO_DRAWS
 from unskew.models.gradcam import gradcam
 from unskew.models.network import Network
 from unskew.pages.accuracy import title
@@ -59,8 +61,9 @@ def attention(
     if not chosen:
         return None
     rows = _spread(source.labels, conflicting)
-    pixels = source.pixels[rows]
-    images = pixels.permute(0, 3, 1, 2).float() / 255
+    # As the networks see them: the centre, where more was kept to crop from.
+    images = batch_of(source.pixels[rows], torch.arange(len(rows)), "none", NO_DRAWS, source.size)
+    pixels = (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
     found = [gradcam(run.model, images) if isinstance(run.model, Network) else None for run in chosen]
     names = [title(run) for run in chosen]
     if any(one is None for one in found):
