@@ -118,6 +118,20 @@ def test_print_is_light_whole_and_without_controls(browser, report):
         )
 
 
+def test_print_fits_the_paper_and_repeats_the_heads_of_tables(browser, report):
+    with watched(browser, viewport={"width": 690, "height": 1000}) as page:  # A4 within its margins
+        page.goto(report.as_uri())
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for table in page.locator("table").all():
+            box = table.bounding_box()
+            assert box is None or box["x"] + box["width"] <= 690, table.text_content()
+        heads = page.locator("#suspect-table thead button")
+        assert heads.evaluate_all("all => all.every(one => getComputedStyle(one).display === 'contents')"), (
+            "Chromium leaves out the text of a box within a head that it repeats"
+        )
+
+
 def test_without_script_everything_can_be_read(browser, report):
     with watched(browser, java_script_enabled=False) as page:
         page.goto(report.as_uri())

@@ -85,15 +85,15 @@ def _cell(scores: Scores, plain: Scores | None, column: str) -> Cell:
 
 
 def _groups(scored: Sequence[tuple[str, Scores, Run]]) -> tuple[list[Grid], list[tuple[str, list[Cell]]]]:
-    """Small tables as grids, of plain training and of the last model; of larger ones the worst groups only."""
+    """Small tables as grids, of plain training (or else the first) and the last model; of larger ones the worst."""
     groups = scored[0][1].groups
     if not groups:
         return [], []
     split = [name.rpartition("/") for name in groups]
     labels, biases = list(dict.fromkeys(s[0] for s in split)), sorted({s[2] for s in split}, key=int)
     if len(labels) <= GRID and len(biases) <= GRID:
-        first = [one for one in scored if one[2].result.method == "erm"][:1]
-        chosen = [*first, scored[-1]] if first and first[0] is not scored[-1] else [scored[-1]]
+        first = next((one for one in scored if one[2].result.method == "erm"), scored[0])
+        chosen = [first, scored[-1]] if first is not scored[-1] else [first]
         return [
             Grid(name, biases, [(k, [scores.groups.get(f"{k}/{b}") for b in biases]) for k in labels])
             for name, scores, _ in chosen

@@ -49,9 +49,9 @@ class Attention:
 def attention(
     data: Dataset, partition: Partition | None, test: Dataset | None, runs: Sequence[Run]
 ) -> Attention | None:
-    """Plain training, where there is one, beside the last run; None where no sample is known to conflict."""
-    plain = [run for run in runs if run.result.method == "erm"][:1]
-    chosen = [*plain, *(run for run in runs[-1:] if run not in plain)]
+    """Plain training, or else the first run, beside the last one; None where no sample is known to conflict."""
+    plain = [*(run for run in runs if run.result.method == "erm"), *runs][:1]
+    chosen = [*plain, *(run for run in runs[-1:] if run is not plain[0])]
     if test is not None and test.aligned is not None and not test.aligned.all():
         source, conflicting, where = test, ~test.aligned, "test images that break the shortcut"
     elif partition is not None and partition.conflicting.any():

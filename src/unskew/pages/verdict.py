@@ -10,6 +10,7 @@ from unskew.data.partition import FEWEST, Partition, Quality
 
 SP_ACCURACY = 0.85  # γ: the training accuracy at which a single look would have been taken
 MOST_CLASSES_NAMED = 3
+SCATTERED = 0.25
 ONE_SIDED, FEW = 0.75, 5  # share of a class's suspects that are taken for one other class, of at least so many
 
 
@@ -35,6 +36,11 @@ class ClassFound:
     @property
     def share(self) -> float:
         return self.conflicting / self.count if self.count else 0.0
+
+    @property
+    def scattered(self) -> bool:
+        """Taken for many classes: the commonest of them says little."""
+        return self.mistaken_count < SCATTERED * self.conflicting
 
     @property
     def one_sided(self) -> bool:
