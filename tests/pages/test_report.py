@@ -14,7 +14,7 @@ import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.inference import predict_logits
-from unskew.pages.accuracy import Cell
+from unskew.pages.accuracy import Cell, accuracy
 from unskew.pages.attention import attention
 from unskew.pages.mixing import density
 from unskew.pages.verdict import verdict
@@ -106,7 +106,29 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     assert f"{100 * (scores.unbiased - trained[0].result.scores.unbiased):+.1f}" in page.text
     assert all(image["alt"] for image in page.all("img"))
     assert len(page.all("h1")) == 1
-    assert "plain training (ERM)" in page.text
+    assert f"With l-mix, {scores.unbiased:.1%} of the images that break the shortcut are right; with plain" in page.text
+
+
+def test_a_stage_1_that_was_told_the_truth_is_not_praised_for_finding_it(tiny, tmp_path):
+    _, page = written(tmp_path, tiny, unskew.identify(tiny, "oracle"), None)
+    assert "the true split" in page.text
+    assert "was not told it" not in page.text
+
+
+def test_the_accuracy_is_said_in_words_for_one_model_and_where_no_bias_is_known(tiny, tmp_path):
+    erm = unskew.train(tiny, method="erm", test=tiny, **QUICK)
+    scores = erm.result.scores
+    assert accuracy([erm]).in_words == (
+        f"With plain training (ERM), {scores.unbiased:.1%} of the images that break the shortcut are right, "
+        f"and {scores.aligned:.1%} of those that follow it."
+    )
+    blind = replace(tiny, bias=None, aligned=None, group_weights=None)
+    plain = unskew.train(blind, method="erm", test=blind, **QUICK)
+    smix = unskew.train(blind, unskew.identify(tiny, "oracle"), "smix", test=blind, **QUICK)
+    assert accuracy([plain, smix]).in_words == (
+        f"With s-mix, {smix.result.scores.all:.1%} of all images are right; "
+        f"with plain training (ERM), {plain.result.scores.all:.1%}."
+    )
 
 
 def test_what_chose_the_weights_is_said_as_it_was(tiny, tmp_path):
@@ -143,10 +165,11 @@ def test_stage_1_alone_of_photos(tmp_path):
     text, page = written(
         tmp_path, data, unskew.identify(data, "random"), None, command="unskew identify x", config=config
     )
-    assert "10 of 20 samples" in page.text
+    assert "A coin called 10 of 20 samples conflicting." in page.headings[1]
+    assert "Look before you trust" not in page.text, "nothing was learnt"
     assert "data:image/jpeg" in text
     assert "Accuracy on the test set" not in page.text
-    assert "drawn by a coin" in page.text
+    assert "nothing was looked for" in page.text
     assert "unskew identify x" in page.text
     assert "seed: 7" in page.text
     assert not page.all("a") or "partition.csv" not in {a["href"] for a in page.all("a")}, "there is none beside it"

@@ -41,6 +41,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Accuracy:
+    in_words: str
     columns: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell]]]
     classes: Sequence[tuple[str, Sequence[Cell]]]
@@ -72,7 +73,21 @@ def accuracy(runs: Sequence[Run]) -> Accuracy | None:
     selected = " and ".join(dict.fromkeys(SELECTED[run.result.selected] for _, _, run in scored))
     compared = plain is not None and len(scored) > 1
     columns = [NAMES[name] for name in known]
-    return Accuracy(columns, rows, classes, grids, worst, methods, every[0].count, selected, compared)
+    said = _in_words(scored)
+    return Accuracy(said, columns, rows, classes, grids, worst, methods, every[0].count, selected, compared)
+
+
+def _in_words(scored: Sequence[tuple[str, Scores, Run]]) -> str:
+    """The last model, beside plain training or else the first."""
+    name, scores, _ = scored[-1]
+    other, base, _ = next((one for one in scored if one[2].result.method == "erm"), scored[0])
+    if scores.unbiased is None or base.unbiased is None:
+        said = f"With {name}, {scores.all:.1%} of all images are right"
+        return f"{said}; with {other}, {base.all:.1%}." if base is not scores else f"{said}."
+    said = f"With {name}, {scores.unbiased:.1%} of the images that break the shortcut are right"
+    if base is not scores:
+        return f"{said}; with {other}, {base.unbiased:.1%}."
+    return f"{said}, and {scores.aligned:.1%} of those that follow it." if scores.aligned is not None else f"{said}."
 
 
 def _cell(scores: Scores, plain: Scores | None, column: str) -> Cell:

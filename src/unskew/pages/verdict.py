@@ -7,6 +7,7 @@ import torch
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import FEWEST, Partition, Quality
+from unskew.identifiers import NEEDS_BIAS
 
 SP_ACCURACY = 0.85  # γ: the training accuracy at which a single look would have been taken
 MOST_CLASSES_NAMED = 3
@@ -55,14 +56,14 @@ class Verdict:
     sure: str  # high, fair, low; empty where a single look, or none, cannot tell
     meters: Sequence[Meter]
     classes: Sequence[ClassFound]
-    quality: Quality | None
+    quality: Quality | None  # none either for a stage 1 that was told the truth
     clear: bool  # whether there is a sign of a shortcut at all
     learnt: bool  # whether stage 1 learnt enough to tell
     trained: bool  # by a network that was watched; a coin or a given file was not
 
 
 def verdict(data: Dataset, partition: Partition) -> Verdict:
-    classes = _classes(data, partition)
+    classes, told = _classes(data, partition), partition.how in NEEDS_BIAS
     count, total = int(partition.conflicting.sum()), len(partition)
     over_time = _over_time(partition)
     meters = [] if count == 0 else [_share(classes, count, total), *over_time]
@@ -78,19 +79,21 @@ def verdict(data: Dataset, partition: Partition) -> Verdict:
         grades = {m.grade for m in meters}
         sure = "low" if "poor" in grades else "fair" if "fair" in grades else "high"
     return Verdict(
-        headline=_headline(count, total, clear, learnt),
+        headline=_headline(partition.how, count, total, clear, learnt),
         sentences=[*_doubts(total, count, strict, many, firm, best, enough), *_where(partition, classes, count, clear)],
         sure=sure,
         meters=meters if watched else [],
         classes=classes,
-        quality=partition.quality(data.aligned) if data.aligned is not None and count else None,
+        quality=partition.quality(data.aligned) if data.aligned is not None and count and not told else None,
         clear=clear,
         learnt=learnt,
         trained=watched,
     )
 
 
-def _headline(count: int, total: int, clear: bool, learnt: bool) -> str:
+def _headline(how: str, count: int, total: int, clear: bool, learnt: bool) -> str:
+    if how == "random":
+        return f"A coin called {count:,} of {total:,} samples conflicting."
     if not learnt:
         return "Stage 1 learnt too little to tell."
     if count == 0:
@@ -147,7 +150,7 @@ def _where(partition: Partition, classes: Sequence[ClassFound], count: int, clea
         who = "They" if clear else "The suspects"
         said.append(f"{who} are in {where} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
     if partition.how == "random":
-        said.append("They were drawn by a coin, as a baseline: nothing was looked for.")
+        said.append("It is a baseline: nothing was looked for.")
     elif partition.how == "oracle":
         said.append("This is the true split, from the bias labels: nothing was looked for.")
     return said
