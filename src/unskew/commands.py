@@ -58,7 +58,8 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
     tell(partition.notes)
     if is_main():
         unskew.report(data, partition, None, out / REPORT, command=command, config=saved_config(out))
-        say(verdict(data, partition).headline)
+        found = verdict(data, partition)
+        say(" ".join([found.headline, *found.sentences]))
         say(f"Written: {out / PARTITION}, {out / REPORT}")
 
 

@@ -139,7 +139,7 @@ def _best_accuracy(data: Dataset, partition: Partition) -> tuple[float, float]:
 def _where(partition: Partition, classes: Sequence[ClassFound], count: int, clear: bool) -> list[str]:
     if count == 0:
         return []
-    said = []
+    said = [] if clear else [f"{count:,} of {len(partition):,} samples are suspected."]
     hit = sorted((c for c in classes if c.conflicting), key=lambda c: c.share, reverse=True)
     most = [f"{c.name} ({c.conflicting:,}, {c.share:.1%})" for c in hit[:MOST_CLASSES_NAMED]]
     every = "both" if len(classes) == 2 else f"all {len(classes)}"
@@ -147,8 +147,7 @@ def _where(partition: Partition, classes: Sequence[ClassFound], count: int, clea
     if len(hit) == 1:
         said.append(f"All of them are in {most[0]}.")
     else:
-        who = "They" if clear else "The suspects"
-        said.append(f"{who} are in {where} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
+        said.append(f"They are in {where} classes, most often in {', '.join(most[:-1])} and {most[-1]}.")
     if partition.how == "random":
         said.append("It is a baseline: nothing was looked for.")
     elif partition.how == "oracle":
