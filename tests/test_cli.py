@@ -58,6 +58,7 @@ def test_importing_brings_in_nothing_heavy_but_torch(environment):
         "onnx",
         "wandb",
         "datasets",
+        "torch._dynamo",
     ]
     script = (
         "import sys, torch; before = set(sys.modules); import unskew; unskew.load, unskew.identify, unskew.train; "

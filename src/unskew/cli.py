@@ -103,6 +103,9 @@ def train(
     corrections: Annotated[
         Path | None, Parameter(help="The corrections.csv that `unskew view` wrote, for that partition.")
     ] = None,
+    against: Annotated[
+        Path | None, Parameter(help="A run to compare with in the report, such as one with --method erm.")
+    ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     size: Size = None,
@@ -126,7 +129,7 @@ def train(
         training=training,
     )  # fmt: skip
     values = combine(config, flags | ({"method": method} if method else {}), _overrides)
-    commands.train(values, out, resume, log, _command())
+    commands.train(values, out, resume, log, against, _command())
 
 
 @app.command

@@ -16,6 +16,7 @@ from unskew.data.corrections import load_corrections, without_wrong_labels
 from unskew.data.dataset import Dataset
 from unskew.data.sources import NAMES
 from unskew.data.sources import read as listing_of
+from unskew.earlier import earlier_run
 from unskew.engine.processes import is_main
 from unskew.engine.progress import Listener, TensorBoard, WeightsAndBiases
 from unskew.errors import UnskewError
@@ -23,6 +24,7 @@ from unskew.files import write_text
 from unskew.identifiers import IDENTIFIERS, NEEDS_BIAS, RepairOptions, stage1_of
 from unskew.methods import method_named
 from unskew.options import build, help_of, names
+from unskew.pages.verdict import verdict
 from unskew.run_folder import METRICS, PARTITION, REPORT, TENSORBOARD, MetricsFile, begin, saved_config, was_trained_on
 from unskew.selection import told
 from unskew.training import Run, try_out
@@ -56,12 +58,14 @@ def identify(config: Mapping[str, Any], out: Path, resume: bool, log: str | None
     tell(partition.notes)
     if is_main():
         unskew.report(data, partition, None, out / REPORT, command=command, config=saved_config(out))
-        share = partition.conflicting_share
-        say(f"{int(partition.conflicting.sum())} of {len(data)} samples ({share:.1%}) break the pattern.")
+        found = verdict(data, partition)
+        say(" ".join([found.headline, *found.sentences]))
         say(f"Written: {out / PARTITION}, {out / REPORT}")
 
 
-def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, command: str = "") -> None:
+def train(
+    config: Mapping[str, Any], out: Path, resume: bool, log: str | None, against: Path | None, command: str = ""
+) -> None:
     loading, options = _split(config)
     method = {"name": NESTED["method"], **options.pop("method", {})}
     own = options.pop("identify", {})
@@ -81,14 +85,16 @@ def train(config: Mapping[str, Any], out: Path, resume: bool, log: str | None, c
     build(cls.Config, method, f"{name!r}")
     if "identify" in config and "partition" not in cls.needs and options.get("select") != "val":
         tell([f"{name} needs no partition: what was said about it is not used"])
+    others = [] if against is None else [earlier_run(against, data, test, options.get("device", "auto"))]
     run = unskew.train(
         data, None, name, identify=stage1, test=test, val=splits.val, out=out, resume=resume, progress=True,
         listeners=_listeners(log, out, config), origin=origin, corrections=marks, **method, **options,
     )  # fmt: skip
     if is_main():
         tell(run.partition.notes if run.partition else ())
-        unskew.report(data, run.partition, run, out / REPORT, test=test, command=command, config=saved_config(out))
-        show([run])
+        runs = [*others, run]
+        unskew.report(data, run.partition, runs, out / REPORT, test=test, command=command, config=saved_config(out))
+        show(runs)
         if run.result.validation is not None:
             say(told(run.result.validation))
         say(f"Written: {out / 'model.safetensors'}, {out / 'results.jsonl'}, {out / REPORT}")

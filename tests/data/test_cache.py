@@ -32,6 +32,28 @@ def test_second_load_decodes_nothing(photos, decodes):
     assert first.ids == again.ids
 
 
+def test_what_was_decoded_can_be_left_on_the_disk(photos, decodes):
+    root = photos(cat=3, dog=3)
+    first = load(root)
+    assert not is_mapped(first.images, folder())
+    again = load(root, mapped=True)
+    assert is_mapped(again.images, folder())
+    assert torch.equal(first.images, again.images)
+    assert len(decodes) == 6
+
+
+def test_files_that_cannot_be_read_are_named_from_the_cache_too(photos, decodes):
+    root = photos(cat=3, dog=3)
+    (root / "cat/1.png").write_bytes(b"no image")
+    for _ in range(2):
+        data = load(root, skip_bad=True)
+        assert "first" in data.notes[0]
+        assert "cat/1.png" in data.notes[0]
+        assert len(decodes) == 6
+    (root / "dog/0.png").unlink()
+    assert len(load(root, skip_bad=True)) == 4
+
+
 def test_all_ways_to_load_share_one_cache(photos, decodes):
     root = photos(cat=3, dog=3)
     load_splits(root)

@@ -54,4 +54,5 @@ def test_bars_stack_and_say_their_numbers():
 
 def test_a_history_is_said_in_words():
     assert "right wrong" in str(strip([True, False]))
-    assert str(strip([True, False], [True, False])).count("<rect") == 1
+    low, tall = re.findall(r'<path d="([^"]*)"', str(strip([True, False, True], [True, True, False])))
+    assert (low.count("M"), tall.count("M")) == (1, 1), "a cell an epoch, none where it was not looked at"

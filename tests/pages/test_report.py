@@ -13,8 +13,11 @@ from torch import nn
 import unskew
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.engine.inference import predict_logits
+from unskew.pages.accuracy import Cell, accuracy
 from unskew.pages.attention import attention
 from unskew.pages.mixing import density
+from unskew.pages.verdict import verdict
 from unskew.testing import TinyBackbone
 
 NASTY = ["<script>alert(1)</script>", 'quote" onload="x', "ünïcode/…'../"]
@@ -90,10 +93,9 @@ def test_names_stay_names_and_nothing_is_fetched(nasty, runs, tmp_path):
 def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     partition, trained = runs
     _, page = written(tmp_path, nasty, partition, trained, test=nasty)
-    verdict = "break the pattern" if int(partition.conflicting.sum()) >= 6 else "No clear sign of a shortcut"
-    order = ["<b>set</b>", verdict, "How sure", "Accuracy on the test set", "By class", "By group", "Gallery",
-             "Where the models look", "Stage 1, epoch", "Training", "Mixing in s-mix", "Mixing in l-mix",
-             "Mixes, as l-mix", "Suspects", "How it was made"]  # fmt: skip
+    order = ["<b>set</b>", verdict(nasty, partition).headline, "How sure", "Accuracy on the test set", "By class",
+             "By group", "Gallery", "Where the models look", "Stage 1, epoch", "Training", "Mixing in s-mix",
+             "Mixing in l-mix", "Mixes, as l-mix", "Suspects", "How it was made"]  # fmt: skip
     places = [next(i for i, heading in enumerate(page.headings) if words in heading) for words in order]
     assert places == sorted(places)
     for chart in ("How often each sample was right", "Loss of the two sides", "Samples never right so far",
@@ -104,7 +106,48 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     assert f"{100 * (scores.unbiased - trained[0].result.scores.unbiased):+.1f}" in page.text
     assert all(image["alt"] for image in page.all("img"))
     assert len(page.all("h1")) == 1
-    assert "plain training (ERM)" in page.text
+    assert f"With l-mix, {scores.unbiased:.1%} of the images that break the shortcut are right; with plain" in page.text
+
+
+def test_a_stage_1_that_was_told_the_truth_is_not_praised_for_finding_it(tiny, tmp_path):
+    _, page = written(tmp_path, tiny, unskew.identify(tiny, "oracle"), None)
+    assert "the true split" in page.text
+    assert "was not told it" not in page.text
+
+
+def test_the_accuracy_is_said_in_words_for_one_model_and_where_no_bias_is_known(tiny, tmp_path):
+    erm = unskew.train(tiny, method="erm", test=tiny, **QUICK)
+    scores = erm.result.scores
+    assert accuracy([erm]).in_words == (
+        f"With plain training (ERM), {scores.unbiased:.1%} of the images that break the shortcut are right, "
+        f"and {scores.aligned:.1%} of those that follow it."
+    )
+    blind = replace(tiny, bias=None, aligned=None, group_weights=None)
+    plain = unskew.train(blind, method="erm", test=blind, **QUICK)
+    smix = unskew.train(blind, unskew.identify(tiny, "oracle"), "smix", test=blind, **QUICK)
+    assert accuracy([plain, smix]).in_words == (
+        f"With s-mix, {smix.result.scores.all:.1%} of all images are right; "
+        f"with plain training (ERM), {plain.result.scores.all:.1%}."
+    )
+
+
+def test_what_chose_the_weights_is_said_as_it_was(tiny, tmp_path):
+    partition = unskew.identify(tiny, "oracle")
+    chosen = unskew.train(tiny, partition, "smix", test=tiny, select="val", **QUICK)
+    _, page = written(tmp_path, tiny, partition, chosen, test=tiny)
+    assert "with the weights of the epoch that validation chose" in page.text
+    assert "last epoch;" not in page.text
+    assert "points gained" not in page.text, "there is no plain training to compare with"
+
+
+def test_no_gain_is_neither_good_nor_bad():
+    assert [Cell(0.5, against=points).tone for points in ("+1.0", "-0.1", "+0.0", "-0.0", "")] == [
+        "up",
+        "down",
+        "",
+        "",
+        "",
+    ]
 
 
 def test_without_plain_training_nothing_is_compared_with_it(nasty, runs, tmp_path):
@@ -122,10 +165,11 @@ def test_stage_1_alone_of_photos(tmp_path):
     text, page = written(
         tmp_path, data, unskew.identify(data, "random"), None, command="unskew identify x", config=config
     )
-    assert "10 of 20 samples" in page.text
+    assert "A coin called 10 of 20 samples conflicting." in page.headings[1]
+    assert "Look before you trust" not in page.text, "nothing was learnt"
     assert "data:image/jpeg" in text
     assert "Accuracy on the test set" not in page.text
-    assert "drawn by a coin" in page.text
+    assert "nothing was looked for" in page.text
     assert "unskew identify x" in page.text
     assert "seed: 7" in page.text
     assert not page.all("a") or "partition.csv" not in {a["href"] for a in page.all("a")}, "there is none beside it"
@@ -150,6 +194,24 @@ def test_fifty_thousand_samples_stay_below_three_megabytes(tmp_path):
     assert len(page.all("img")) > 200
     assert "15 more have some" in page.text
     assert "The 280 most certain of 3,847" in page.text
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_noise_that_a_network_sees_whole_stays_below_three_megabytes_too(size, tmp_path):
+    """Small images are kept exactly, but only where there is room."""
+    n, classes, epochs = 900, 30, 40
+    random = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (n, size, size, 3), dtype=torch.uint8, generator=random).permute(0, 3, 1, 2)
+    labels = torch.arange(n) % classes
+    data = Dataset(images, labels, [f"{i:06d}.jpg" for i in range(n)], [f"class {k}" for k in range(classes)])
+    conflicting = torch.arange(n) < 450
+    predictions = torch.where(conflicting[:, None], (labels + 1)[:, None] % classes, labels[:, None])
+    predictions = predictions.expand(-1, epochs).to(torch.int16)
+    losses = torch.rand(n, epochs, generator=random).half()
+    partition = Partition.of(data, conflicting, conflicting.float(), "ph", predictions=predictions, losses=losses)
+    text, page = written(tmp_path, data, partition, None)
+    assert len(text.encode()) < 3_000_000
+    assert len(page.all("img")) > 500, "in the gallery and in the table"
 
 
 def test_nothing_conflicting_is_said_plainly(tiny, tmp_path):
@@ -199,6 +261,21 @@ def test_the_looks_are_on_samples_that_conflict_one_class_after_another(tiny, ru
     assert {row.label for row in found.rows} == {tiny.class_names[int(k)] for k in tiny.labels[~tiny.aligned].unique()}
     assert found.methods == ["plain training (ERM)", "l-mix"]
     assert attention(tiny, None, None, trained) is None
+
+
+def test_the_looks_are_at_what_the_network_sees(tiny):
+    """Photos are kept larger than that, to crop from."""
+    data = replace(tiny, input_size=10)
+    run = unskew.train(data, unskew.identify(data, "oracle"), "smix", **QUICK)
+    found = attention(data, None, data, [run])
+    says = predict_logits(run.model, data, "cpu").argmax(1)
+    for row in found.rows:
+        assert row.looks[0].says == data.class_names[int(says[data.ids.index(row.id)])]
+    shown = run.model
+    seen: list[tuple[int, ...]] = []
+    shown.register_forward_pre_hook(lambda module, given: seen.append(tuple(given[0].shape[2:])))
+    attention(data, None, data, [run])
+    assert seen == [(10, 10)]
 
 
 def test_the_density_of_a_beta_has_area_one():

@@ -29,7 +29,7 @@ def report(tmp_path_factory) -> Path:
 def test_the_table_sorts_by_mouse_and_by_keyboard(browser, report):
     with watched(browser) as page:
         page.goto(report.as_uri())
-        losses = page.locator("#suspect-table tbody td:nth-of-type(4)")
+        losses = page.locator("#suspect-table tbody td:nth-of-type(5)")
         head = page.locator("#suspect-table th", has_text="mean loss")
 
         def values() -> list[float]:
@@ -115,6 +115,20 @@ def test_print_is_light_whole_and_without_controls(browser, report):
         assert page.evaluate("getComputedStyle(document.querySelector('.tall')).maxHeight") == "none"
         assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), (
             "those further down as well"
+        )
+
+
+def test_print_fits_the_paper_and_repeats_the_heads_of_tables(browser, report):
+    with watched(browser, viewport={"width": 690, "height": 1000}) as page:  # A4 within its margins
+        page.goto(report.as_uri())
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for table in page.locator("table").all():
+            box = table.bounding_box()
+            assert box is None or box["x"] + box["width"] <= 690, table.text_content()
+        heads = page.locator("#suspect-table thead button")
+        assert heads.evaluate_all("all => all.every(one => getComputedStyle(one).display === 'contents')"), (
+            "Chromium leaves out the text of a box within a head that it repeats"
         )
 
 

@@ -1,5 +1,7 @@
 """The words and meters, on histories whose answer is known."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -34,7 +36,7 @@ def test_a_plain_case_is_quite_sure():
     assert [meter.grade for meter in found.meters] == ["good"] * 3
     assert found.classes[0].mistaken == "k1"
     assert found.classes[0].mistaken_count == 10
-    assert "all 2 classes" in found.sentences[0]
+    assert "They are in both classes" in found.sentences[0]
 
 
 def test_a_list_that_still_shrinks_is_not_sure():
@@ -52,7 +54,46 @@ def test_a_class_that_was_never_learnt_is_told_apart_from_a_shortcut():
     found = verdict(*case(right))
     assert found.meters[0].grade == "poor"
     assert "did not learn that class" in found.meters[0].means
-    assert found.sentences[0] == "All of them are in k0 (99, 99.0%)."
+    assert found.sentences[-1] == "All of them are in k0 (99, 99.0%)."
+    assert found.headline == "Stage 1 learnt too little to tell."
+    assert found.sure == "low"
+
+
+def test_a_network_that_learnt_little_finds_no_shortcut_however_many_it_never_got_right():
+    """Half of two classes right, in every epoch other ones: chance."""
+    random = torch.Generator().manual_seed(0)
+    right = torch.rand(400, 4, generator=random) < 0.6
+    found = verdict(*case(right))
+    assert found.headline == "Stage 1 learnt too little to tell."
+    assert "was right on 6" in found.sentences[0]
+    assert "is past 75%" in found.sentences[0]
+    assert (found.clear, found.learnt, found.sure) == (False, False, "low")
+    often = verdict(*case(torch.rand(400, 4, generator=random) < 0.8))
+    assert often.learnt
+    assert "break the pattern" in verdict(*case(history(200, never=20))).headline
+
+
+def test_one_class_much_larger_than_the_other_is_not_learnt_by_always_naming_it():
+    right = torch.ones(200, 4, dtype=torch.bool)
+    data, partition = case(right)
+    labels = (torch.arange(200) >= 180).long()
+    everything_is_k0 = torch.zeros(200, 4, dtype=torch.int16)
+    never = labels == 1
+    data = Dataset(data.images, labels, data.ids, data.class_names)
+    partition = Partition.of(data, never, never.float(), "ph", predictions=everything_is_k0)
+    assert verdict(data, partition).headline == "Stage 1 learnt too little to tell."
+
+
+def test_a_class_that_is_nearly_always_taken_for_the_same_other_one_is_named():
+    data, partition = case(history(300, never=30), classes=3)
+    found = verdict(data, partition)
+    assert [(one.name, one.mistaken, one.one_sided) for one in found.classes] == [
+        ("k0", "k1", True), ("k1", "k2", True), ("k2", "k0", True)
+    ]  # fmt: skip
+    scattered = partition.predictions.clone()
+    scattered[0:30:6] = 2  # half of k0's for the other class
+    other = verdict(data, replace(partition, predictions=scattered))
+    assert [one.one_sided for one in other.classes] == [False, True, True]
 
 
 def test_few_are_no_clear_sign():
@@ -60,6 +101,17 @@ def test_few_are_no_clear_sign():
     assert found.headline == "No clear sign of a shortcut."
     assert "Only 3 of 200" in found.sentences[0]
     assert found.sure == ""
+
+
+def test_many_that_neither_a_single_look_nor_the_last_epochs_confirm_are_no_clear_sign():
+    """6 are never learnt, 12 in the last epoch only, and at the first look 14 more are wrong."""
+    late = history(200, never=6, late=12)
+    late[40:54, 0] = False
+    unsure = verdict(*case(late))
+    assert [meter.grade for meter in unsure.meters[1:]] == ["poor", "poor"]
+    assert unsure.headline == "No clear sign of a shortcut."
+    assert "a single look names mostly others" in unsure.sentences[0]
+    assert unsure.sure == ""
 
 
 def test_none_is_no_sign():

@@ -1,6 +1,7 @@
 """A run folder whose names are as bad as names can be, a server of it, and how a test asks it."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -90,6 +91,16 @@ def get(address: str, path: str, **query: object) -> Any:
     status, _, body = ask(address, f"{path}?{urlencode(query)}")
     assert status == 200, body
     return body
+
+
+def near(address: str, name: str) -> dict:
+    """The neighbours, once they are ready."""
+    for _ in range(100):
+        found = get(address, "near", id=name)
+        if found["state"] != "working":
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it never ended")
 
 
 def mark(address: str, name: object, value: object, **headers: str) -> Any:

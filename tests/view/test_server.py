@@ -2,14 +2,13 @@
 
 import errno
 import os
-import time
 from threading import Thread
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 import torch
-from nasty_run import BAD, CLASSES, COUNT, ask, get, ids, mark, write_run
+from nasty_run import BAD, CLASSES, COUNT, ask, get, ids, mark, near, write_run
 from PIL import Image
 
 from unskew.data.corrections import load_corrections, save_corrections
@@ -90,15 +89,6 @@ def test_thumbnails_of_photos_are_made_once(serve, tmp_path, monkeypatch):
     monkeypatch.setattr(Image.Image, "save", None)  # nothing more can be encoded
     assert ask(address, "thumbnail?id=000001")[2] == first
     assert ask(serve(folder), "thumbnail?id=000001")[2] == first, "not by the next viewer either"
-
-
-def near(address: str, name: str) -> dict:
-    for _ in range(100):
-        found = get(address, "near", id=name)
-        if found["state"] != "working":
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it never ended")
 
 
 def test_the_nearest_are_aligned_and_those_that_an_exact_search_finds(serve, folder):

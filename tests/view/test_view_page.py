@@ -200,6 +200,11 @@ def test_it_is_accessible(browser, serve, folder, scheme):
         page.keyboard.press("w")
         page.wait_for_selector(".badge:not(.pending)")
         assert serious(page) == []
+        for button, dialog in (("#how", "#command"), ("#help", "#keys")):
+            page.locator(button).click()
+            page.wait_for_selector(f"{dialog}[open]")
+            assert serious(page) == []
+            page.keyboard.press("Escape")
         page.locator(".card").nth(1).click()
         page.wait_for_selector("#d-near li")
         assert serious(page) == []

@@ -24,6 +24,7 @@ def load(
     size: int | None = None,
     skip_bad: bool = False,
     labelled: bool = True,
+    mapped: bool = False,
 ) -> Dataset:
     """Load one split of a source.
 
@@ -46,6 +47,8 @@ def load(
         Leave out images that cannot be read, and say so in the notes, instead of raising.
     labelled : bool
         False to load images for prediction: no labels are needed, and all are −1.
+    mapped : bool
+        Leave images that were decoded before on the disk, for a reader who looks at few of them.
     """
     listing = sources.read(source, data_dir, labelled, size)
     has = _splits_of(listing)
@@ -55,7 +58,7 @@ def load(
     held_out = not has and split is not None
     if (has and wanted not in has) or (held_out and (wanted == "val" or not labelled)):
         raise UnskewError(f"{listing.where} has no {wanted} split; it has {' and '.join(has) or 'none'}.")
-    data, part = _prepared(listing, size, skip_bad, held_out)
+    data, part = _prepared(listing, size, skip_bad, held_out, mapped)
     if held_out and wanted == "test":
         return data.subset(_rows(part, HELD_OUT))
     return data.subset(_rows(part, wanted, *([HELD_OUT] if wanted == "train" and not held_out else [])))
@@ -84,12 +87,14 @@ def _splits_of(listing: Listing) -> list[str]:
     return [] if listing.split is None else [name for name in ("train", "val", "test") if name in listing.split]
 
 
-def _prepared(listing: Listing, size: int | None, skip_bad: bool, held_out: bool) -> tuple[Dataset, np.ndarray]:
+def _prepared(
+    listing: Listing, size: int | None, skip_bad: bool, held_out: bool, mapped: bool = False
+) -> tuple[Dataset, np.ndarray]:
     """All samples, and the part of each; ``held_out`` tells whether that part serves as test, or as train."""
     part = parts(listing)
     if held_out:
         refuse_single_images(listing, part)
-    data, part = assemble(listing, part, size, skip_bad)
+    data, part = assemble(listing, part, size, skip_bad, mapped)
     if listing.labels is None:
         return data, part
     train = torch.from_numpy(np.isin(part, ["train"] if held_out else ["train", HELD_OUT]))

@@ -16,7 +16,9 @@ from unskew.data.splits import ORDER
 from unskew.errors import UnskewError
 
 
-def assemble(listing: Listing, part: np.ndarray, size: int | None, skip_bad: bool) -> tuple[Dataset, np.ndarray]:
+def assemble(
+    listing: Listing, part: np.ndarray, size: int | None, skip_bad: bool, mapped: bool = False
+) -> tuple[Dataset, np.ndarray]:
     """Every readable sample, and its part.
 
     Samples that are decoded come in the order of their parts, so that each part is a view of one slice, and
@@ -31,7 +33,7 @@ def assemble(listing: Listing, part: np.ndarray, size: int | None, skip_bad: boo
         order = np.argsort([ORDER.index(p) for p in part], kind="stable")
         items = [listing.images[i] for i in order]
         listing, part = listing.take(order), part[order]
-        found = cache.decoded(items, size, listing.name, listing.framing)
+        found = cache.decoded(items, size, listing.name, listing.framing, mapped)
         images, reasons, size = found.pixels, found.unreadable, found.size
         unreadable = {_called(listing, row): reason for row, reason in reasons.items()}
         total = len(listing)

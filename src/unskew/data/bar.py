@@ -54,7 +54,7 @@ def _look(folder: Path) -> Path | None:
 def _photos(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise UnskewError(f"{folder}/ of BAR is missing; get the set again from {PAGE}.")
-    return sorted(path for path in folder.iterdir() if is_image(path) and not path.name.startswith("."))
+    return sorted(path for path in folder.iterdir() if is_image(path.name) and not path.name.startswith("."))
 
 
 def _action(path: Path) -> int:

@@ -5,6 +5,7 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,16 +30,17 @@ class Decoded:
     size: int
 
 
-def decoded(items: Items, size: int | None, name: str, framing: Framing) -> Decoded:
+def decoded(items: Items, size: int | None, name: str, framing: Framing, mapped: bool = False) -> Decoded:
     """Decode, or find what an earlier run decoded.
 
-    The array is memory-mapped where it would take more than the set share of memory, or more than 4 GB.
+    The array is memory-mapped where it would take more than the set share of memory, or more than 4 GB; what an earlier
+    run decoded also where it is to be ``mapped``.
     """
     from unskew.data import decode  # Pillow, which importing the package should not need
 
     size = size or framing.size
     stem = folder() / _digest(items, size, framing, decode.VERSION)
-    found = _found(stem, items)
+    found = _found(stem, items, mapped)
     if found:
         return found
     size = size or decode.working_size(items)
@@ -101,19 +103,22 @@ def _decode_to_disk(results, stem: Path, items: Items, size: int, side: int) -> 
     return found
 
 
-def _found(stem: Path, items: Items) -> Decoded | None:
+def _found(stem: Path, items: Items, mapped: bool = False) -> Decoded | None:
     """What an earlier run left, if it is whole."""
     try:
         sidecar = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         size, side, reasons = sidecar["size"], sidecar["side"], sidecar["unreadable"]
         readable = len(items) - len(reasons)
-        mode = None if _fits(readable * side * side * 3) else "c"  # copy on write: torch wants writable memory
+        mode = (
+            None if _fits(readable * side * side * 3) and not mapped else "c"
+        )  # copy on write: torch wants writable memory
         pixels = np.load(stem.with_suffix(".npy"), mmap_mode=mode)[:readable]
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
     if pixels.shape != (readable, side, side, 3):
         return None
-    unreadable = {row: reasons[_called(item)] for row, item in enumerate(items) if _called(item) in reasons}
+    called = map(_called, items) if reasons else ()  # to name many takes a while
+    unreadable = {row: reasons[name] for row, name in enumerate(called) if name in reasons}
     return Decoded(pixels, unreadable, size)
 
 
@@ -132,9 +137,10 @@ def _digest(items: Items, size: int | None, framing: Framing, version: int) -> s
     digest = hashlib.sha256(f"{version} {size} {framing.fit} {framing.largest}".encode())
     for item in items:
         digest.update(f"\0{_called(item)}".encode(errors="surrogateescape"))
-        if isinstance(item, Path) and item.exists():
-            stat = item.stat()
-            digest.update(f"\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
+        if isinstance(item, Path):
+            with suppress(OSError, ValueError):  # one that is not there has a name only
+                stat = item.stat()
+                digest.update(f"\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
     return digest.hexdigest()[:32]
 
 

@@ -17,7 +17,7 @@ SMALL, LARGE = 32, 224  # what a network sees: the small one does justice to sid
 def decode(item: Path | Encoded, size: int, fit: str = "centre") -> np.ndarray | str:
     """The pixels, size×size×3, or the reason why they cannot be read."""
     try:
-        with _opened(item) as image:
+        with opened(item) as image:
             image.draft(None, (2 * size, 2 * size))  # JPEG only: decode at half size, a quarter... where that is ample
             return square(ImageOps.exif_transpose(image), size, fit)
     except MemoryError:
@@ -59,13 +59,13 @@ def working_size(items: Sequence[Path | Encoded]) -> int:
 
 def _longer_side(item: Path | Encoded) -> int:
     try:
-        with _opened(item) as image:
+        with opened(item) as image:
             return max(image.size)
     except Exception:  # told in full when it is decoded
         return 0
 
 
-def _opened(item: Path | Encoded) -> Image.Image:
+def opened(item: Path | Encoded) -> Image.Image:
     return Image.open(item if isinstance(item, Path) else io.BytesIO(item.read()))
 
 

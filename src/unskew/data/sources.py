@@ -60,7 +60,7 @@ def _read_path(path: Path, given: str, labelled: bool) -> Listing:
     if path.is_dir():
         return (huggingface.read_saved if huggingface.is_saved(path) else folder.read)(path, labelled)
     if path.is_file():
-        if not labelled and folder.is_image(path):
+        if not labelled and folder.is_image(path.name):
             return folder.read_one(path)
         reader = TABLES.get(path.suffix.lower())
         if reader is None:

@@ -69,6 +69,7 @@ class BiaSwapLite(Method):
     cost = "2 to 5, the more the smaller the model"
     steps_done: Tensor
     classify: Tensor
+    with_penalty: Callable[..., Any]
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -77,6 +78,8 @@ class BiaSwapLite(Method):
         self.discriminator = Discriminator(size, width)
         self.patch_discriminator = PatchDiscriminator(width)
         self.biased = CamNetwork(size, width, self.data.num_classes)
+        # Not where the function is defined: that alone would load the compiler in every command.
+        self.with_penalty = torch.compiler.disable(with_penalty)
         self.register_buffer("steps_done", torch.zeros((), dtype=torch.int64))
         self.register_buffer("classify", torch.ones(()))  # 0 while the auto-encoder learns alone
 
@@ -136,7 +139,7 @@ class BiaSwapLite(Method):
     def _whole_images(self, images: Tensor, swaps: Tensor) -> tuple[Tensor, Tensor]:
         """What the auto-encoder and what the discriminator pay; neither has a gradient in the other's."""
         fool = generator_loss(frozen(self.discriminator)(swaps))
-        real, penalty = with_penalty(self.discriminator, images)
+        real, penalty = self.with_penalty(self.discriminator, images)
         tell = discriminator_loss(real, self.discriminator(swaps.detach()))
         return fool, tell + self.config.r1 / 2 * penalty
 
@@ -172,7 +175,6 @@ def discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
     return F.softplus(-real).mean() + F.softplus(fake).mean()
 
 
-@torch.compiler.disable()
 def with_penalty(discriminator: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
     """D of real images, and the mean of |∇D|² at them (R1, Mescheder et al. 2018)."""
     images = images.detach().requires_grad_(True)

@@ -8,6 +8,7 @@ from unskew.training import Run
 
 NAMES = {"all": "All", "unbiased": "Unbiased", "aligned": "Aligned", "worst_group": "Worst group"}
 TITLES = {"erm": "plain training (ERM)", "lmix": "l-mix", "smix": "s-mix", "mixup": "mixup"}
+SELECTED = {"last": "the weights of the last epoch", "val": "the weights of the epoch that validation chose"}
 GRID = 12  # more classes or biases than this, and only the worst groups are listed
 WORST = 12
 MOST_CLASSES = 100
@@ -18,6 +19,11 @@ class Cell:
     value: float | None
     between: str = ""
     against: str = ""  # the difference from plain training
+
+    @property
+    def tone(self) -> str:
+        points = float(self.against or 0)
+        return "up" if points > 0 else "down" if points < 0 else ""
 
     @property
     def shown(self) -> str:
@@ -35,6 +41,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Accuracy:
+    in_words: str
     columns: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell]]]
     classes: Sequence[tuple[str, Sequence[Cell]]]
@@ -42,6 +49,8 @@ class Accuracy:
     worst: Sequence[tuple[str, Sequence[Cell]]]
     methods: Sequence[str]
     count: int
+    selected: str
+    compared: bool  # with plain training
 
 
 def title(run: Run) -> str:
@@ -61,7 +70,24 @@ def accuracy(runs: Sequence[Run]) -> Accuracy | None:
     classes = [(name, [Cell(scores.classes.get(name)) for scores in every]) for name in names]
     grids, worst = _groups(scored)
     methods = [name for name, _, _ in scored]
-    return Accuracy([NAMES[name] for name in known], rows, classes, grids, worst, methods, every[0].count)
+    selected = " and ".join(dict.fromkeys(SELECTED[run.result.selected] for _, _, run in scored))
+    compared = plain is not None and len(scored) > 1
+    columns = [NAMES[name] for name in known]
+    said = _in_words(scored)
+    return Accuracy(said, columns, rows, classes, grids, worst, methods, every[0].count, selected, compared)
+
+
+def _in_words(scored: Sequence[tuple[str, Scores, Run]]) -> str:
+    """The last model, beside plain training or else the first."""
+    name, scores, _ = scored[-1]
+    other, base, _ = next((one for one in scored if one[2].result.method == "erm"), scored[0])
+    if scores.unbiased is None or base.unbiased is None:
+        said = f"With {name}, {scores.all:.1%} of all images are right"
+        return f"{said}; with {other}, {base.all:.1%}." if base is not scores else f"{said}."
+    said = f"With {name}, {scores.unbiased:.1%} of the images that break the shortcut are right"
+    if base is not scores:
+        return f"{said}; with {other}, {base.unbiased:.1%}."
+    return f"{said}, and {scores.aligned:.1%} of those that follow it." if scores.aligned is not None else f"{said}."
 
 
 def _cell(scores: Scores, plain: Scores | None, column: str) -> Cell:
@@ -74,15 +100,15 @@ def _cell(scores: Scores, plain: Scores | None, column: str) -> Cell:
 
 
 def _groups(scored: Sequence[tuple[str, Scores, Run]]) -> tuple[list[Grid], list[tuple[str, list[Cell]]]]:
-    """Small tables as grids, of plain training and of the last model; of larger ones the worst groups only."""
+    """Small tables as grids, of plain training (or else the first) and the last model; of larger ones the worst."""
     groups = scored[0][1].groups
     if not groups:
         return [], []
     split = [name.rpartition("/") for name in groups]
     labels, biases = list(dict.fromkeys(s[0] for s in split)), sorted({s[2] for s in split}, key=int)
     if len(labels) <= GRID and len(biases) <= GRID:
-        first = [one for one in scored if one[2].result.method == "erm"][:1]
-        chosen = [*first, scored[-1]] if first and first[0] is not scored[-1] else [scored[-1]]
+        first = next((one for one in scored if one[2].result.method == "erm"), scored[0])
+        chosen = [first, scored[-1]] if first is not scored[-1] else [first]
         return [
             Grid(name, biases, [(k, [scores.groups.get(f"{k}/{b}") for b in biases]) for k in labels])
             for name, scores, _ in chosen

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.engine.augment import batch_of
+from unskew.engine.inference import NO_DRAWS
 from unskew.models.gradcam import gradcam
 from unskew.models.network import Network
 from unskew.pages.accuracy import title
@@ -47,9 +49,9 @@ class Attention:
 def attention(
     data: Dataset, partition: Partition | None, test: Dataset | None, runs: Sequence[Run]
 ) -> Attention | None:
-    """Plain training, where there is one, beside the last run; None where no sample is known to conflict."""
-    plain = [run for run in runs if run.result.method == "erm"][:1]
-    chosen = [*plain, *(run for run in runs[-1:] if run not in plain)]
+    """Plain training, or else the first run, beside the last one; None where no sample is known to conflict."""
+    plain = [*(run for run in runs if run.result.method == "erm"), *runs][:1]
+    chosen = [*plain, *(run for run in runs[-1:] if run is not plain[0])]
     if test is not None and test.aligned is not None and not test.aligned.all():
         source, conflicting, where = test, ~test.aligned, "test images that break the shortcut"
     elif partition is not None and partition.conflicting.any():
@@ -59,8 +61,9 @@ def attention(
     if not chosen:
         return None
     rows = _spread(source.labels, conflicting)
-    pixels = source.pixels[rows]
-    images = pixels.permute(0, 3, 1, 2).float() / 255
+    # As the networks see them: the centre, where more was kept to crop from.
+    images = batch_of(source.pixels[rows], torch.arange(len(rows)), "none", NO_DRAWS, source.size)
+    pixels = (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
     found = [gradcam(run.model, images) if isinstance(run.model, Network) else None for run in chosen]
     names = [title(run) for run in chosen]
     if any(one is None for one in found):

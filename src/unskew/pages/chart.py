@@ -17,6 +17,7 @@ def line_chart(
     lines: Mapping[str, Sequence[float]],
     *,
     xs: Sequence[float] | None = None,
+    across: tuple[float, float] | None = None,
     x_label: str = "epoch",
     note: str = "",
     colours: Sequence[str] = COLOURS,
@@ -32,6 +33,8 @@ def line_chart(
         What is not a finite number is left out of the line.
     xs : sequence of float, optional
         By default 1, 2, 3…
+    across : pair of float, optional
+        Where the axis begins and ends; by default at the first and the last of ``xs``.
     colours : sequence of str
         Classes of the style sheet: ``aligned`` and ``conflict`` mean the same everywhere.
     log : bool
@@ -47,9 +50,9 @@ def line_chart(
     marks = _decades(min(values), high) if log else nice(min(*values, 0.0), high)
     limit = marks[-1]
     to = _scale(marks[0], limit, log)
-    x_low, x_high = xs[0], xs[-1] if xs[-1] > xs[0] else xs[0] + 1
+    x_low, x_high = across or (xs[0], xs[-1] if xs[-1] > xs[0] else xs[0] + 1)
 
-    def across(x: float) -> float:
+    def right(x: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (x - x_low) / (x_high - x_low)
 
     def up(y: float) -> float:
@@ -58,9 +61,9 @@ def line_chart(
     parts = [_grid(up(mark), _short(mark)) for mark in marks]
     ticks = [x for x in nice(x_low, x_high, 5) if x_low <= x <= x_high]
     ticks = ticks if x_label != "epoch" else [x for x in {x_low, *ticks} if x == int(x)]
-    parts += [_below(across(x), _short(x)) for x in ticks]
+    parts += [_below(right(x), _short(x)) for x in ticks]
     for i, line in enumerate(lines.values()):
-        points = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in zip(xs, line) if math.isfinite(y))
+        points = " ".join(f"{right(x):.1f},{up(y):.1f}" for x, y in zip(xs, line) if math.isfinite(y))
         kind = f'class="line {colours[i % len(colours)]}" stroke-dasharray="{DASHES[i % len(DASHES)]}"'
         parts.append(f'<polyline points="{points}" {kind}/>')
     ends = ", ".join(f"{name} ends at {line[-1]:.3g}" for name, line in lines.items() if len(line))
@@ -106,11 +109,10 @@ def bar_chart(
 def strip(right: Sequence[bool], seen: Sequence[bool] | None = None) -> Markup:
     """The history of one sample: a cell an epoch, full and low where it was right, tall where it was wrong."""
     seen = [True] * len(right) if seen is None else seen
-    cells = "".join(
-        f'<rect x="{5 * i}" width="4" y="{7 if ok else 1}" height="{6 if ok else 12}" class="{"ok" if ok else "no"}"/>'
-        for i, (ok, was) in enumerate(zip(right, seen))
-        if was
-    )
+    looks = [(5 * i, ok) for i, (ok, was) in enumerate(zip(right, seen)) if was]
+    low = "".join(f"M{x} 7h4v6h-4z" for x, ok in looks if ok)
+    tall = "".join(f"M{x} 1h4v12h-4z" for x, ok in looks if not ok)
+    cells = f'<path d="{low}" class="ok"/><path d="{tall}" class="no"/>'
     said = "".join("right " if ok else "wrong " for ok, was in zip(right, seen) if was).strip()
     return Markup(
         f'<svg class="strip" viewBox="0 0 {5 * len(right)} 14" width="{5 * len(right)}" height="14" role="img" '

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-SMALL = 64  # images up to this many pixels are kept as they are, and shown pixel by pixel
+SMALL = 64  # images up to this many pixels are kept as they are where there is room, and shown pixel by pixel
 SIDES = (112, 96, 72, 48)
+ICONS = (44, 32, 24)
 PROBES = 12
 
 
@@ -35,14 +36,12 @@ class Encoder:
         return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def encoder_for(pixels: Any, rows: Sequence[int], budget: int) -> Encoder:
+def encoder_for(pixels: Any, rows: Sequence[int], budget: int, sides: Sequence[int] = SIDES) -> Encoder:
     """The largest images that keep ``rows`` of ``pixels`` within so many bytes, judged by a few of them."""
-    size = pixels.shape[1]
-    if size <= SMALL:
-        return Encoder(SMALL, lossless=True)
-    probes = [rows[i * len(rows) // PROBES] for i in range(min(PROBES, len(rows)))] if rows else []
-    for side in SIDES:
-        encoder = Encoder(side, lossless=False)
+    exact = [Encoder(SMALL, lossless=True)] if pixels.shape[1] <= SMALL else []
+    among = min(PROBES, len(rows))
+    probes = [rows[i * len(rows) // among] for i in range(among)]
+    for encoder in (*exact, *(Encoder(side, lossless=False) for side in sides)):
         if sum(len(encoder(pixels[row].numpy())) for row in probes) * len(rows) <= budget * max(len(probes), 1):
             return encoder
-    return Encoder(SIDES[-1], lossless=False)
+    return Encoder(sides[-1], lossless=False)

@@ -31,8 +31,13 @@ class Mix:
     second: str
 
     @property
+    def shares(self) -> Sequence[tuple[float, str]]:
+        """Its label, in percent: of the aligned sample's class, then of the conflicting one's."""
+        return (100 * self.lam, self.first), (100 * (1 - self.lam), self.second)
+
+    @property
     def said(self) -> str:
-        return f"{self.lam:.2f} × “{self.first}” + {1 - self.lam:.2f} × “{self.second}”"
+        return " and ".join(f"{share:.0f}% “{name}”" for share, name in self.shares)
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def _charts(run: Run, betas: Sequence[tuple[int, float, float]], learned: bool) 
         name = f"epoch {epoch}: Beta({alpha:.3g}, {beta:.3g})" if learned else f"Beta({alpha:g}, {beta:g})"
         lines[name] = density(alpha, beta, at).tolist()
     note = "Left: the mix is mostly the conflicting sample. Right: mostly the aligned one."
-    charts.append(line_chart("Density of λ", lines, xs=at.tolist(), x_label="λ", note=note, top=12))
+    charts.append(line_chart("Density of λ", lines, xs=at.tolist(), across=(0, 1), x_label="λ", note=note, top=12))
     return charts
 
 

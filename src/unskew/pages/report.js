@@ -14,6 +14,7 @@ const collator = new Intl.Collator(undefined, { numeric: true });
 const keyOf = (row, column) => { const cell = row.cells[column]; return cell.dataset.value ?? cell.textContent.trim(); };
 for (const table of document.querySelectorAll("table.sortable")) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
+    if (head.tagName !== "TH") return; // of images
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);

@@ -93,8 +93,11 @@ def _losses(runs: Sequence[Run]) -> list[Markup]:
     from unskew.pages.chart import line_chart
 
     lines = {title(run): [float(row["loss"]) for row in run.metrics] for run in runs if len(run.metrics) > 1}
-    note = "Each method has a loss of its own: compare shapes, not heights." if len(lines) > 1 else ""
-    return [line_chart("Training loss", lines, note=note, colours=("c6", "c2", "c4", "c1"))] if lines else []
+    if len(lines) < 2:
+        return [line_chart("Training loss", lines)] if lines else []
+    shares = {name: [value / abs(line[0] or 1) for value in line] for name, line in lines.items()}
+    note = "Each method has a loss of its own, so each is drawn as a share of what it was in the first epoch."
+    return [line_chart("Training loss, of the first epoch's", shares, note=note, colours=("c6", "c2", "c4", "c1"))]
 
 
 def _asset(name: str) -> Markup:

@@ -9,13 +9,16 @@ from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.pages.chart import strip
 from unskew.pages.gallery import certainty, first
+from unskew.pages.images import ICONS, encoder_for
 
 ROWS = 300
 MOST_EPOCHS = 40  # drawn in a history
+BUDGET = 450_000  # bytes of images
 
 
 @dataclass(frozen=True)
 class Suspect:
+    src: str
     id: str
     label: str
     mistaken: str
@@ -34,6 +37,7 @@ def suspects(data: Dataset, partition: Partition) -> Sequence[Suspect]:
     rows = [row for k in hit for row in first(place, (partition.labels == k) & partition.conflicting, each, most=True)]
     rows = sorted(rows, key=lambda row: -int(place[row]))[:ROWS]
     wrong, loss = partition.usual_wrong_class, partition.losses
+    encode = encoder_for(data.pixels, rows, BUDGET, ICONS)
     found = []
     for row in rows:
         history, right = None, None
@@ -44,6 +48,7 @@ def suspects(data: Dataset, partition: Partition) -> Sequence[Suspect]:
                 history = strip((answers == partition.labels[row]).tolist(), (answers >= 0).tolist())
         found.append(
             Suspect(
+                src=encode(data.pixels[row].numpy()),
                 id=data.ids[row],
                 label=data.class_names[int(partition.labels[row])],
                 mistaken="" if wrong is None or wrong[row] < 0 else data.class_names[int(wrong[row])],

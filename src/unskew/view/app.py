@@ -60,8 +60,6 @@ class Viewer:
             {"name": name, "count": int(counts[i]), "conflicting": int(suspects[i])}
             for i, name in enumerate(samples.class_names)
         ]
-        partition, corrections = (str(self.folder / name) for name in (PARTITION, CORRECTIONS))
-        command = ["unskew", "train", samples.source, "--partition", partition, "--corrections", corrections]
         return JSONResponse(
             {
                 "name": samples.name,
@@ -73,10 +71,18 @@ class Viewer:
                 "predicted": samples.predicted is not None,
                 "small": samples.pixels.shape[1] <= 64,
                 "marks": MARKS,
-                "command": shlex.join(command),
+                "command": self._command(),
                 "corrected": self._corrected(self.marks.current()),
             }
         )
+
+    def _command(self) -> str:
+        """What trains on the images as they were loaded here, with what was said of them."""
+        command = ["unskew", "train", self.samples.source]
+        for name, value in self.samples.loading.items():
+            command += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])] if value else []
+        partition, corrections = (str(self.folder / name) for name in (PARTITION, CORRECTIONS))
+        return shlex.join([*command, "--partition", partition, "--corrections", corrections])
 
     def page(self, request: Request) -> Response:
         query = parse(request.query_params, len(self.samples.class_names))

@@ -71,7 +71,7 @@ class Neighbours:
         if not path.is_file():
             raise UnskewError("The run folder holds no network to compare images by.")
         network, card = load_model(path)
-        if card.size != self.samples.pixels.shape[1]:
+        if card.size != self.samples.size:
             raise UnskewError(f"The network was trained on images of {card.size} px, and these are of another size.")
         self.where = pick_device(self.device)
         return network.to(self.where)
@@ -85,7 +85,7 @@ class Neighbours:
         if not len(candidates):
             raise UnskewError("No sample is called aligned.")
         self.candidates = candidates
-        batch, parts = default_batch(self.samples.pixels.shape[1], self.where), []
+        batch, parts = default_batch(self.samples.size, self.where), []
         for start in range(0, len(candidates), batch):
             parts.append(self._of(candidates[start : start + batch]))
             self.done = min(start + batch, len(candidates)) / len(candidates)
@@ -96,5 +96,6 @@ class Neighbours:
         """Features of length one, so that products are cosines."""
         assert self._network is not None
         rows = torch.from_numpy(self.samples.rows[places])
-        images = batch_of(self.samples.pixels[rows].to(self.where), torch.arange(len(rows)), "none", NO_DRAWS)
+        pixels = self.samples.pixels[rows].to(self.where)
+        images = batch_of(pixels, torch.arange(len(rows)), "none", NO_DRAWS, self.samples.size)
         return F.normalize(self._network.features(images).float(), dim=1).cpu()

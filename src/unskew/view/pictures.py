@@ -35,7 +35,10 @@ class Pictures:
         return made, "image/jpeg"
 
     def full(self, place: int) -> tuple[bytes, str]:
-        """The image as the network sees it."""
+        """The photo, where there is one; else all that is known of it."""
+        photo = self.samples.originals.jpeg(self.samples.ids[place])
+        if photo is not None:
+            return photo, "image/jpeg"
         return _encoded(self._pixels(place), "PNG"), "image/png"
 
     def _pixels(self, place: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +15,12 @@ from unskew.config import Loading
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.data.partition_file import read_partition
+from unskew.data.sources import read as listing_of
 from unskew.errors import UnskewError
 from unskew.options import names
 from unskew.pages.gallery import certainty
 from unskew.run_folder import CONFIG, PARTITION, saved_config
+from unskew.view.originals import Originals
 
 CHUNK = 20_000
 
@@ -32,6 +35,9 @@ class Samples:
     name: str
     source: str
     missing: int  # samples of the partition that the data has no longer
+    size: int  # of what a network sees
+    loading: Mapping[str, Any]  # how the images were loaded, but for their source
+    originals: Originals
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -109,13 +115,13 @@ def open_run(folder: Path, data: str | None = None, data_dir: Path | None = None
         raise UnskewError(f"{folder} has no {CONFIG} that says which data it is about: say it with --data SOURCE.")
     source = str(given.pop("data"))
     try:
-        images = unskew.load(source, **given)
+        images = unskew.load(source, **given, mapped=True)
     except UnskewError as error:
         raise UnskewError(f"the images of {folder} cannot be loaded (another place? --data SOURCE): {error}") from error
-    return matched(read_partition(path, images), images, source)
+    return matched(read_partition(path, images), images, source, given)
 
 
-def matched(partition: Partition, data: Dataset, source: str) -> Samples:
+def matched(partition: Partition, data: Dataset, source: str, loading: Mapping[str, Any]) -> Samples:
     """The samples that are in both; no image is copied."""
     row = {name: i for i, name in enumerate(data.ids)}
     found = np.array([row.get(name, -1) for name in partition.ids], np.int64)
@@ -127,4 +133,14 @@ def matched(partition: Partition, data: Dataset, source: str) -> Samples:
     missing = len(partition) - len(keep)
     if missing:
         partition = partition.at(keep)
-    return Samples(partition, data.pixels, found[keep.numpy()], data.name, source, missing)
+    return Samples(
+        partition=partition,
+        pixels=data.pixels,
+        rows=found[keep.numpy()],
+        name=data.name,
+        source=source,
+        missing=missing,
+        size=data.size,
+        loading=loading,
+        originals=Originals(lambda: listing_of(source, loading.get("data_dir"), True, loading.get("size"))),
+    )

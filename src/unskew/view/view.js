@@ -134,7 +134,7 @@ async function open(i) {
   opened = i;
   const { id, label } = shown[i];
   $("d-id").textContent = id;
-  $("d-image").src = of("image", { id });
+  $("d-image").src = $("d-link").href = of("image", { id });
   $("d-image").alt = label + ", " + id;
   $("d-before").disabled = i === 0 && page === 0;
   $("d-after").disabled = i === shown.length - 1 && page >= pages - 1;
