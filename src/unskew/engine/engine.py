@@ -18,6 +18,7 @@ from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
 from unskew.engine.inference import pick_device, uses_bf16
 from unskew.engine.judgement import Judgement, judge
+from unskew.engine.memory import used_gb
 from unskew.engine.method import Batch, Loss, Method, Samples
 from unskew.engine.optim import load_optimizer, lr_factor, make_optimizer, set_lr
 from unskew.engine.processes import agree, fast_kernels, make_fabric, wait
@@ -220,6 +221,7 @@ class Engine:
             self.log(**self.watcher.look(self.epoch, model, str(self.device)))
         row = {"epoch": self.epoch, **means, **self._logged}
         row |= {"images_per_second": images / seconds, "seconds": self.clock.seconds()}
+        row |= {} if (memory := used_gb(self.device)) is None else {"memory_gb": memory}
         self.rows.append(row)
         for listener in self.listeners:
             listener.epoch(self.stage, row)
