@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unskew.data.dataset import Dataset
+from unskew.engine.allocator import keeping_memory
 from unskew.engine.augment import batch_of
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
@@ -116,7 +117,7 @@ class Engine:
     def fit(self, make_method: Callable[[], Method]) -> Method:
         """Build the method under the seed, and train it; returns it with ``model`` ready to use."""
         rng = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
-        with rng, fast_kernels(), own_stream(self.device):
+        with rng, fast_kernels(), own_stream(self.device), keeping_memory(self.device):
             try:
                 return self._fit(make_method)
             except torch.OutOfMemoryError as error:
