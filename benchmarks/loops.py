@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmarks.setup import Setup, mapped
+from benchmarks.setup import Setup, moved_to_disk
 from benchmarks.turns import Turn, Turns, clock_for
 from unskew.data.dataset import Dataset
 from unskew.engine import store
@@ -100,6 +100,6 @@ def _rounds(turns: Turns, setup: Setup, data: Dataset, epochs: int) -> dict[str,
     turns.add(EVALUATION, evaluation(setup, data, epochs))
     turns.add(PIPELINE, lambda turn: setup.train(setup.job("nothing", data, epochs, NoModel), data, turn))
     with tempfile.TemporaryDirectory() as folder, patch.object(store, "_fits", lambda *_: False):
-        on_disk = mapped(data, Path(folder))
+        on_disk = moved_to_disk(data, Path(folder))
         turns.add(STREAMED, lambda turn: setup.train(setup.job("erm", on_disk, epochs), on_disk, turn))
         return turns.seconds(epochs)

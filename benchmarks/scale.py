@@ -20,6 +20,7 @@ import torch
 from benchmarks.setup import Setup, labelled
 from unskew.data.dataset import Dataset
 from unskew.data.listing import Framing
+from unskew.data.mapping import mapped
 from unskew.engine.fit import decide
 from unskew.engine.memory import resident_gb
 from unskew.identifiers import IDENTIFIERS
@@ -65,7 +66,7 @@ def on_disk(folder: Path, samples: int, size: int) -> Dataset:
         left = samples * side * side * 3
         while left:
             left -= file.write(random.bytes(min(CHUNK, left)))
-    return labelled(torch.from_numpy(np.load(path, mmap_mode="c")).view(samples, side, side, 3), size)
+    return labelled(torch.from_numpy(mapped(path)), size)
 
 
 def measure(setup: Setup, data: Dataset, method: str, epochs: int) -> dict[str, Any]:

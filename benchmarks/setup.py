@@ -12,6 +12,7 @@ import torch
 
 from unskew.data.dataset import Dataset
 from unskew.data.listing import Framing
+from unskew.data.mapping import mapped
 from unskew.data.partition import Partition
 from unskew.engine.engine import Engine
 from unskew.engine.fit import Job, decide, fit
@@ -86,8 +87,7 @@ def labelled(pixels: torch.Tensor, size: int, classes: int = 10) -> Dataset:
     return Dataset(images, labels, ids, names, bias=bias, aligned=aligned, name="noise", input_size=size)
 
 
-def mapped(data: Dataset, folder: Path) -> Dataset:
+def moved_to_disk(data: Dataset, folder: Path) -> Dataset:
     """The same images in a memory map."""
     np.save(folder / "images.npy", data.pixels.numpy())
-    pixels = torch.from_numpy(np.load(folder / "images.npy", mmap_mode="c"))
-    return labelled(pixels, data.size, data.num_classes)
+    return labelled(torch.from_numpy(mapped(folder / "images.npy")), data.size, data.num_classes)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unskew.data.listing import Encoded, Framing
+from unskew.data.mapping import mapped
 from unskew.data.parallel import each, watched
 from unskew.errors import UnskewError
 from unskew.files import replacing, write_text
@@ -107,8 +108,8 @@ def _found(stem: Path, items: Items) -> Decoded | None:
         sidecar = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         size, side, reasons = sidecar["size"], sidecar["side"], sidecar["unreadable"]
         readable = len(items) - len(reasons)
-        mode = None if _fits(readable * side * side * 3) else "c"  # copy on write: torch wants writable memory
-        pixels = np.load(stem.with_suffix(".npy"), mmap_mode=mode)[:readable]
+        read = np.load if _fits(readable * side * side * 3) else mapped
+        pixels = read(stem.with_suffix(".npy"))[:readable]
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
     if pixels.shape != (readable, side, side, 3):
