@@ -15,6 +15,7 @@ from torch import Tensor
 from unskew.data.dataset import Dataset
 from unskew.engine.allocator import keeping_memory
 from unskew.engine.augment import batch_of
+from unskew.engine.batch_norm import plain_batch_norm, sync_batch_norm
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
 from unskew.engine.inference import pick_device, uses_bf16
@@ -134,6 +135,8 @@ class Engine:
         torch.manual_seed(derive(self.settings.seed, "weights"))
         self.method = method = make_method()
         method.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        if self.fabric.world_size > 1 and self.device.type == "cuda":
+            sync_batch_norm(method)
         if self.settings.compile:
             method.compile(dynamic=False)
         self.raw_optimizer = make_optimizer(method.param_groups(), self.settings, self.device)
@@ -161,6 +164,7 @@ class Engine:
             self.store.end()
         if self.average is not None:
             method.model = self.average.model.requires_grad_(True)
+        plain_batch_norm(method)
         return method
 
     def _may_record(self, method: Method) -> bool:
