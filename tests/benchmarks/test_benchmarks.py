@@ -5,11 +5,11 @@ import threading
 
 import pytest
 import torch
-from benchmarks.setup import Setup, noise
-from benchmarks.turns import Turns
 
 from benchmarks import __main__ as run
 from benchmarks import decode, growth, loops, table, watch
+from benchmarks.setup import Setup, noise
+from benchmarks.turns import Turns
 from unskew.engine.method import Batch, Loss
 from unskew.methods import METHODS
 from unskew.methods.erm import ERM
