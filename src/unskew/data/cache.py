@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unskew.data.listing import Encoded, Framing
-from unskew.data.mapping import mapped
+from unskew.data.mapping import mapped, memory_bytes
 from unskew.data.parallel import each, watched
 from unskew.errors import UnskewError
 from unskew.files import replacing, write_text
@@ -150,8 +150,4 @@ def _fits(nbytes: int) -> bool:
         share = float(text)
     except ValueError:
         raise UnskewError(f"UNSKEW_RAM_SHARE must be a share of memory such as 0.25, not {text!r}.") from None
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):  # not every system tells
-        memory = 8 << 30
-    return nbytes <= min(share * memory, LARGEST_IN_MEMORY)
+    return nbytes <= min(share * memory_bytes(), LARGEST_IN_MEMORY)
