@@ -1,82 +1,62 @@
-"""python -m benchmarks [--device cuda] [--samples 50000] [--compile]: a line of JSON for the bare loop and each method.
+"""python -m benchmarks [--device cuda]: speed and growth, as benchmarks/out/cuda.json and a Markdown table, cuda.md.
 
-The bare loop is forward, backward and optimizer on one batch that never changes; methods train on noise for some
-epochs, their passes over the data included. Compare within one run only.
+Ratios are against the bare loop of the same run, and mean nothing between runs. On a CPU it measures a ResNet-18 whose
+stem is the photos', which makes 32 px feasible; on a GPU the one with the small stem.
 """
 
 import argparse
 import json
-import statistics
-import time
-from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-import torch
+from benchmarks import decode, growth, loops, table, watch
+from benchmarks.setup import Setup, noise
+from unskew.engine.inference import pick_device
+from unskew.files import write_text
 
-from unskew.data.dataset import Dataset
-from unskew.data.partition import Partition
-from unskew.engine.fit import decide, fit
-from unskew.engine.inference import pick_device, uses_bf16
-from unskew.identifiers import IDENTIFIERS
-from unskew.methods import METHODS
-from unskew.models import model_factory
+OUT = Path(__file__).parent / "out"
 
 
-def noise(samples: int, size: int) -> Dataset:
-    random = torch.Generator().manual_seed(0)
-    labels = torch.arange(samples) % 10
-    pixels = torch.randint(0, 256, (samples, size, size, 3), generator=random, dtype=torch.uint8)
-    aligned = torch.rand(samples, generator=random) > 0.05
-    ids, names = [str(i) for i in range(samples)], [str(k) for k in range(10)]
-    return Dataset(pixels.permute(0, 3, 1, 2), labels, ids, names, bias=labels, aligned=aligned, name="noise")
+def setup_from(given: argparse.Namespace) -> Setup:
+    """What is not given follows from the device."""
+    device = pick_device(given.device).type
+    on_gpu = {"model": "resnet18", "stem": "small", "samples": 50_000, "batch_size": 256}
+    on_cpu = {"model": "resnet18", "stem": "photo", "samples": 512, "batch_size": 64}
+    chosen = {key: value for key, value in vars(given).items() if value is not None}
+    default: dict[str, Any] = on_gpu if device == "cuda" else on_cpu
+    if not str(chosen.get("model", "resnet")).startswith("resnet"):
+        default = {**default, "stem": None}
+    return Setup(**{**default, **chosen, "device": device})
 
 
-def bare(model: str, size: int, batch: int, device: torch.device, windows: int = 5, steps: int = 20) -> float:
-    """Images a second: the median of some windows, after one to warm up."""
-    network = model_factory(model, 10, size)().to(device)
-    network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    optimizer = torch.optim.Adam(network.parameters(), fused=True)
-    images = torch.rand(batch, 3, size, size, device=device).to(memory_format=torch.channels_last)
-    labels = torch.arange(batch, device=device) % 10
-    speeds = []
-    for _ in range(windows + 1):
-        started = time.perf_counter()
-        for _ in range(steps):
-            with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(device, "auto")):
-                loss = torch.nn.functional.cross_entropy(network(images), labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        speeds.append(steps * batch / (time.perf_counter() - started))
-    return statistics.median(speeds[1:])
+def measure(setup: Setup) -> dict[str, Any]:
+    data = noise(setup.samples, setup.size)
+    return {
+        "what": "benchmarks",
+        "setup": setup.describe(),
+        **loops.measure(setup, data),
+        **watch.measure(setup, data),
+        "memory_gb": growth.memory(setup, data.subset(slice(setup.samples // 4))),
+        "against_samples": growth.against_samples(setup.device),
+        "decode": decode.measure(),
+    }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--model", default="resnet18")
-    parser.add_argument("--samples", type=int, default=50_000)
+    parser.add_argument("--model")
+    parser.add_argument("--stem", choices=("small", "photo"))
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--batch-size", type=int)
     parser.add_argument("--compile", action="store_true")
-    given = parser.parse_args()
-    device = pick_device(given.device)
-    data = noise(given.samples, given.size)
-    assert data.aligned is not None
-    partition = Partition.of(data, ~data.aligned, (~data.aligned).float(), "oracle")
-    alone = bare(given.model, given.size, given.batch_size, device)
-    print(json.dumps({"what": "bare", "epoch_seconds": given.samples / alone, **vars(given)}), flush=True)
-    for name in ("erm", "ph", "mixup", "smix", "lmix"):
-        method = {**METHODS, **IDENTIFIERS}[name]
-        options = {key: getattr(given, key) for key in ("epochs", "device", "model", "batch_size", "compile")}
-        job = decide(name, method, data, options)
-        _, engine = fit(job, data, partition if "partition" in method.needs else None)
-        ends = [0.0, *(row["seconds"] for row in engine.rows)]
-        seconds = [after - before for before, after in pairwise(ends)]
-        ratio = statistics.median(seconds[1:] or seconds) / (given.samples / alone)
-        print(json.dumps({"what": name, "epoch_seconds": seconds, "ratio": ratio, **vars(given)}), flush=True)
+    setup = setup_from(parser.parse_args(arguments))
+    found = measure(setup)
+    OUT.mkdir(exist_ok=True)
+    write_text(OUT / f"{setup.where.type}.json", json.dumps(found, ensure_ascii=False) + "\n")
+    write_text(OUT / f"{setup.where.type}.md", table.markdown(found))
+    print(table.markdown(found))
 
 
 if __name__ == "__main__":

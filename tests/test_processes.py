@@ -127,9 +127,15 @@ def test_two_processes_train_what_one_does(tmp_path, environment):
     """Without BatchNorm the averaged gradients of two halves are those of the whole batch, up to rounding."""
     from safetensors.torch import load_file
 
+    from unskew.data.partition_file import load_partition
+    from unskew.testing import tiny_data
+
     one, two = (load_file(together(tmp_path, environment, n, lr=1e-3) / "model.safetensors") for n in (1, 2))
     for name in one:
         assert torch.allclose(one[name], two[name], atol=2e-4), name
+    data = tiny_data(samples=90)
+    partitions = [load_partition(tmp_path / f"out{n}" / "partition.csv", data).conflicting for n in (1, 2)]
+    assert (partitions[0] == partitions[1]).float().mean() >= 0.99
     (tmp_path / "out2" / "model.safetensors").unlink()
     again = load_file(together(tmp_path, environment, 2, lr=1e-3, resume=True) / "model.safetensors")
     assert all(torch.equal(again[name], two[name]) for name in two), "both go on from the end, and agree on it"

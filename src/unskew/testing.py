@@ -49,24 +49,38 @@ class WaitedForTheHost(AssertionError):
     pass
 
 
-class NoHostSync(TorchDispatchMode):
-    """Raises where a step would make a GPU's host wait: ``.item()``, ``nonzero``, indexing by a mask.
+class HostSyncs(TorchDispatchMode):
+    """Counts what would make a GPU's host wait, on any device: ``.item()``, ``nonzero``, indexing by a mask.
 
     ``.cpu()``, ``.tolist()`` and ``.numpy()`` of a tensor that is on the CPU already cannot be seen here.
     """
 
-    FORBIDDEN = (
+    WAITING = (
         "aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.masked_scatter", "aten.equal",
         "aten._unique",
     )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = str(func)
         indices = args[1] if name.startswith(("aten.index.", "aten.index_put", "aten._index_put")) else ()
         masks = [i for i in indices if i is not None and i.dtype == torch.bool]
-        if masks or name.startswith(self.FORBIDDEN):
-            raise WaitedForTheHost(f"{name} makes the host wait for the device in every step")
+        if masks or name.startswith(self.WAITING):
+            self.waited(name)
         return func(*args, **(kwargs or {}))
+
+    def waited(self, operator: str) -> None:
+        self.count += 1
+
+
+class NoHostSync(HostSyncs):
+    """Raises instead."""
+
+    def waited(self, operator: str) -> None:
+        raise WaitedForTheHost(f"{operator} makes the host wait for the device in every step")
 
 
 def check_method(method: type[Method], *, data: Dataset | None = None, **options: Any) -> None:

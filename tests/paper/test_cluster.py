@@ -70,6 +70,33 @@ def test_jobs_through_submitit(tmp_path, monkeypatch):
     assert {line["method"] for line in read_lines(tmp_path / FILE)[0]} == {"erm", "smix"}
 
 
+def kill_one_job(folder: Path, killed: list[int]) -> None:
+    """As a node that goes down would: submitit's process and the run in it, without a word."""
+    deadline = time.monotonic() + 120
+    while not killed and time.monotonic() < deadline:
+        found = subprocess.run(["pgrep", "-f", f"submitit.core._submit {folder}"], capture_output=True, text=True)
+        if pids := found.stdout.split():
+            time.sleep(1)  # into the run
+            subprocess.run(["kill", "-9", pids[0]], check=False)
+            killed.append(int(pids[0]))
+        time.sleep(0.05)
+
+
+def test_a_job_that_is_lost_costs_its_own_run_only(tmp_path, monkeypatch):
+    pytest.importorskip("submitit")
+    monkeypatch.setattr(OnSlurm, "cluster", "local")
+    said: list[str] = []
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_one_job, args=(tmp_path, killed))
+    killer.start()
+    outcome = run(tiny(["erm", "smix"]), tmp_path, "slurm", said)
+    killer.join()
+    assert killed
+    assert any("tried once more" in text for text in said)
+    assert len(outcome.done) == 2
+    assert sorted(line["method"] for line in read_lines(tmp_path / FILE)[0]) == ["erm", "smix"]
+
+
 def test_without_slurm_it_says_so(tmp_path, monkeypatch):
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", "/nowhere")

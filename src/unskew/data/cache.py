@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from unskew.data.listing import Encoded, Framing
+from unskew.data.mapping import map_file, memory_bytes
 from unskew.data.parallel import each, watched
 from unskew.errors import UnskewError
 from unskew.files import replacing, write_text
@@ -109,10 +110,8 @@ def _found(stem: Path, items: Items, mapped: bool = False) -> Decoded | None:
         sidecar = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         size, side, reasons = sidecar["size"], sidecar["side"], sidecar["unreadable"]
         readable = len(items) - len(reasons)
-        mode = (
-            None if _fits(readable * side * side * 3) and not mapped else "c"
-        )  # copy on write: torch wants writable memory
-        pixels = np.load(stem.with_suffix(".npy"), mmap_mode=mode)[:readable]
+        read = map_file if mapped or not _fits(readable * side * side * 3) else np.load
+        pixels = read(stem.with_suffix(".npy"))[:readable]
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
     if pixels.shape != (readable, side, side, 3):
@@ -155,8 +154,4 @@ def _fits(nbytes: int) -> bool:
         share = float(text)
     except ValueError:
         raise UnskewError(f"UNSKEW_RAM_SHARE must be a share of memory such as 0.25, not {text!r}.") from None
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):  # not every system tells
-        memory = 8 << 30
-    return nbytes <= min(share * memory, LARGEST_IN_MEMORY)
+    return nbytes <= min(share * memory_bytes(), LARGEST_IN_MEMORY)

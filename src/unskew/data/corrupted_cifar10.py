@@ -17,6 +17,7 @@ import numpy as np
 from unskew.data import cache, cifar10, corruptions
 from unskew.data.cifar10 import CLASSES, SIDE, Cifar10, Found
 from unskew.data.listing import Listing, joined
+from unskew.data.mapping import map_file
 from unskew.data.parallel import each, watched
 from unskew.errors import UnskewError, nearest
 from unskew.files import replacing, write_text
@@ -146,7 +147,7 @@ def _kept(stem: Path) -> Cifar10 | None:
         sidecar = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         train, digits = sidecar["train"], sidecar["labels"]
         labels = np.frombuffer(digits.encode(), np.uint8).astype(np.int64) - ord("0")
-        images = np.load(stem.with_suffix(".npy"), mmap_mode="c")  # copy on write: torch wants writable memory
+        images = map_file(stem.with_suffix(".npy"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
         return None
     whole = images.shape == (len(labels), SIDE, SIDE, 3) and images.dtype == np.uint8

@@ -13,11 +13,14 @@ import torch
 from torch import Tensor
 
 from unskew.data.dataset import Dataset
+from unskew.engine.allocator import keeping_memory
 from unskew.engine.augment import batch_of
+from unskew.engine.batch_norm import plain_batch_norm, sync_batch_norm
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
 from unskew.engine.inference import pick_device, uses_bf16
 from unskew.engine.judgement import Judgement, judge
+from unskew.engine.memory import used_gb
 from unskew.engine.method import Batch, Loss, Method, Samples
 from unskew.engine.optim import load_optimizer, lr_factor, make_optimizer, set_lr
 from unskew.engine.processes import agree, fast_kernels, make_fabric, wait
@@ -115,7 +118,7 @@ class Engine:
     def fit(self, make_method: Callable[[], Method]) -> Method:
         """Build the method under the seed, and train it; returns it with ``model`` ready to use."""
         rng = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
-        with rng, fast_kernels(), own_stream(self.device):
+        with rng, fast_kernels(), own_stream(self.device), keeping_memory(self.device):
             try:
                 return self._fit(make_method)
             except torch.OutOfMemoryError as error:
@@ -132,6 +135,8 @@ class Engine:
         torch.manual_seed(derive(self.settings.seed, "weights"))
         self.method = method = make_method()
         method.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        if self.fabric.world_size > 1 and self.device.type == "cuda":
+            sync_batch_norm(method)
         if self.settings.compile:
             method.compile(dynamic=False)
         self.raw_optimizer = make_optimizer(method.param_groups(), self.settings, self.device)
@@ -159,6 +164,7 @@ class Engine:
             self.store.end()
         if self.average is not None:
             method.model = self.average.model.requires_grad_(True)
+        plain_batch_norm(method)
         return method
 
     def _may_record(self, method: Method) -> bool:
@@ -220,6 +226,7 @@ class Engine:
             self.log(**self.watcher.look(self.epoch, model, str(self.device)))
         row = {"epoch": self.epoch, **means, **self._logged}
         row |= {"images_per_second": images / seconds, "seconds": self.clock.seconds()}
+        row |= {} if (memory := used_gb(self.device)) is None else {"memory_gb": memory}
         self.rows.append(row)
         for listener in self.listeners:
             listener.epoch(self.stage, row)

@@ -13,6 +13,8 @@ from threading import Thread
 import torch
 from torch import Tensor
 
+from unskew.data.mapping import ask_for
+
 AHEAD = 3  # batches in the making: one is trained on, one is copied, one is gathered
 
 
@@ -80,6 +82,7 @@ class Prefetch:
 
     def _fetch(self, slot: _Slot, index: Tensor) -> None:
         here = slot.host[: len(index)]
+        ask_for(self.pixels, index)
         if slot.copied is None or slot.used is None or self._side is None:
             torch.index_select(self.pixels, 0, index, out=here)
             if slot.there is not slot.host:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from torch import nn
 
+UNSEEN = ("seconds", "memory_gb")  # on the screen; metrics.csv has them
+
 
 class Listener(Protocol):
     """Hears of each epoch: the screen, TensorBoard, Weights & Biases."""
@@ -54,7 +56,7 @@ class Screen:
             self._bar.advance(self._task)
 
     def epoch(self, stage: str, row: Mapping[str, Any]) -> None:
-        names = [name for name in row if name not in ("seconds",)]
+        names = [name for name in row if name not in UNSEEN]
         if names != self._header:
             self._header = names
             self.console.print("  ".join(f"{name:>{_width(name)}}" for name in names))

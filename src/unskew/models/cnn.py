@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from unskew.models.pooling import spatial_mean
+
 
 class CNN(nn.Module):
     """Three 3×3 convolutions with batch normalisation; images in, N×128 features out."""
@@ -18,4 +20,4 @@ class CNN(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layers(x).mean((2, 3))
+        return spatial_mean(self.layers(x))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unskew.errors import UnskewError
+from unskew.models.pooling import spatial_mean
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -51,7 +52,7 @@ class Network(nn.Module):
     def features(self, images: Tensor) -> Tensor:
         """f: the N×d features of the images."""
         features = self.backbone((images - self.mean) / self.std)
-        return features.mean((2, 3)) if features.ndim == 4 else features
+        return spatial_mean(features) if features.ndim == 4 else features
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.features(images))

@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unskew.errors import UnskewError, nearest
+from unskew.models.pooling import spatial_mean
 
 STEMS = ("small", "photo")
 DEPTHS_50 = (3, 4, 6, 3)
@@ -111,8 +112,7 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return F.adaptive_avg_pool2d(x, 1).flatten(1)
+        return spatial_mean(self.layer4(self.layer3(self.layer2(self.layer1(x)))))
 
 
 def resnet18(stem: str) -> ResNet:
