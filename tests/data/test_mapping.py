@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unskew.data import mapping
-from unskew.data.mapping import ask_for
+from unskew.data.mapping import ask_for, map_file
 from unskew.engine.fit import decide, fit
 from unskew.methods.erm import ERM
 from unskew.testing import TinyBackbone, tiny_data
