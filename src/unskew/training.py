@@ -33,7 +33,7 @@ HELD_OUT = 0.2  # of the training set, to choose the epoch on where there is no 
 OF_THE_MODEL = ("weights", "stem")  # and these, where it does not name a model of its own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """What training gives.
 
@@ -52,6 +52,12 @@ class Run:
     metrics: Sequence[Mapping[str, Any]]
     partition: Partition | None
     class_names: Sequence[str]
+
+    def __repr__(self) -> str:
+        result, scores = self.result, self.result.scores
+        told = "not evaluated" if scores is None else f"{scores.all:.1%} of all right"
+        told += f", {scores.unbiased:.1%} of the conflicting" if scores and scores.unbiased is not None else ""
+        return f"<Run {result.method} on {result.dataset}, epoch {result.epoch}: {told}>"
 
     def save(self, folder: str | Path) -> None:
         """``model.safetensors`` and ``results.jsonl``."""

@@ -2,7 +2,9 @@ import pytest
 import torch
 
 from unskew.data.dataset import Dataset, association, follows_shortcut
+from unskew.data.partition import Partition
 from unskew.errors import UnskewError
+from unskew.testing import tiny_data
 
 
 def made(n=6, **changes) -> Dataset:
@@ -64,3 +66,13 @@ def test_counts_must_agree():
         made(ids=list("abcde"))
     with pytest.raises(UnskewError, match="uint8"):
         made(images=torch.zeros(6, 3, 4, 4))
+
+
+def test_data_and_partition_print_in_a_line():
+    data = tiny_data(samples=1200, classes=3)
+    assert data.aligned is not None
+    conflicting = int((~data.aligned).sum())
+    assert repr(data) == f"<Dataset {data.name}: 1,200 images, 16 px, 3 classes, {conflicting} known to conflict>"
+    assert repr(Partition.of(data, ~data.aligned, data.aligned.float(), "oracle")) == (
+        f"<Partition oracle: {conflicting} of 1,200 samples conflict>"
+    )

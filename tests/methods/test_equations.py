@@ -1,7 +1,9 @@
 """Each loss against the equation, written out by hand on a tiny network and batch."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from unskew.engine.fit import decide
 from unskew.engine.method import Batch, Samples
 from unskew.methods import METHODS
 from unskew.methods.learnable import LearnableMix, reverse_gradient
+from unskew.methods.mixing import with_amplitude
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.testing import TinyBackbone, tiny_data
 
@@ -82,6 +85,40 @@ def test_smix_weighs_its_three_terms(gamma, zeta):
         + zeta * soft_cross_entropy(method.model(x), y)
     )
     assert torch.allclose(method(batch)[0], expected)
+
+
+def by_amplitude(x1: Tensor, x2: Tensor, weight: float) -> Tensor:
+    """One image with the phases of the first, in plain numpy on the whole plane of frequencies."""
+    one, two = (np.fft.fft2(x.double().numpy()) for x in (x1, x2))
+    amplitude = np.abs(one) ** (1 - weight) * np.abs(two) ** weight
+    return torch.from_numpy(np.fft.ifft2(amplitude * np.exp(1j * np.angle(one))).real.clip(0, 1)).float()
+
+
+@pytest.mark.parametrize("size", [8, 15])
+def test_the_amplitude_comes_from_the_other_image(size):
+    x1, x2 = torch.rand(2, 3, 3, size, size, generator=torch.Generator().manual_seed(0))
+    weight = torch.tensor([0.0, 0.4, 1.0])
+    found = with_amplitude(x1, x2, weight)
+    for i in range(3):
+        assert torch.allclose(found[i], by_amplitude(x1[i], x2[i], weight[i].item()), atol=1e-4)
+    assert torch.allclose(found[0], x1[0], atol=1e-5)
+
+
+def test_a_black_image_takes_no_amplitude_from_nowhere():
+    found = with_amplitude(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1))
+    assert torch.isfinite(found).all()
+
+
+def test_smix_with_amplitude_mixes_the_turned_image():
+    method = build("smix", amplitude=0.5, weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
+    x1, x2 = (samples(pair_batch()[name].index, seed) for name, seed in (("x1", 1), ("x2", 2)))
+    x1.noise = torch.rand(PAIRS, method.streams().streams["x1"].noise, generator=torch.Generator().manual_seed(4))
+    lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), x1.noise[:, :NUMBERS])
+    weights = (0.5 * x1.noise[:, NUMBERS]).tolist()
+    turned = torch.stack([by_amplitude(a, b, w) for a, b, w in zip(x1.x, x2.x, weights)])
+    x, y = mixed(Batch({"x1": replace(x1, x=turned), "x2": x2}, torch.empty(0)), lam)
+    loss, _ = method(Batch({"x1": x1, "x2": x2}, torch.empty(0)))
+    assert torch.allclose(loss, soft_cross_entropy(method.model(x), y), atol=1e-4)
 
 
 def test_smix_without_mixing_is_weighted_erm():

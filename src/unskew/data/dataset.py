@@ -12,7 +12,7 @@ from torch import Tensor
 from unskew.errors import UnskewError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Labelled images at one working size.
 
@@ -65,6 +65,12 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        about = [f"{len(self):,} images", f"{self.size} px", f"{self.num_classes} classes"]
+        if self.aligned is not None:
+            about.append(f"{int((~self.aligned).sum()):,} known to conflict")
+        return f"<Dataset {self.name}: {', '.join(about)}>"
 
     @property
     def size(self) -> int:

@@ -14,7 +14,7 @@ from unskew.errors import UnskewError
 FEWEST = 2  # conflicting samples a class, on average: fewer are few to train on
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Partition:
     """Which samples conflict, and how sure that is.
 
@@ -68,6 +68,9 @@ class Partition:
 
     def __len__(self) -> int:
         return len(self.conflicting)
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.how}: {int(self.conflicting.sum()):,} of {len(self):,} samples conflict>"
 
     @property
     def conflicting_share(self) -> float:

@@ -1,4 +1,4 @@
-"""What the mixing methods share: which samples are paired, and the loss of a mixed pair."""
+"""What the mixing methods share: which samples are paired, how, and the loss of a mixed pair."""
 
 from typing import Literal
 
@@ -9,6 +9,7 @@ from unskew.data.partition import Partition
 from unskew.engine.method import losses
 from unskew.engine.streams import Stream
 
+FAINT = 1e-6  # an amplitude below is rounding, and has no phase to speak of
 Pairing = Literal["aligned+conflicting", "aligned+aligned", "conflicting+conflicting", "all+all"]
 
 
@@ -33,6 +34,19 @@ def mix(lam: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     """x_mix = λ·x1 + (1 − λ)·x2, with one λ a pair."""
     lam = lam.view(-1, 1, 1, 1).to(x1.dtype)
     return lam * x1 + (1 - lam) * x2
+
+
+def with_amplitude(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
+    """x1 whose amplitude spectrum is A1^(1−μ)·A2^μ, with one μ a pair; its phases, and so its shapes, stay.
+
+    What follows a shortcut of brightness, colour or grain takes on the looks of x2, and is still of its class.
+    """
+    with torch.autocast(x1.device.type, enabled=False):
+        one, two = (torch.fft.rfft2(x.float().contiguous()) for x in (x1, x2))
+        own, other = (spectrum.abs().clamp(min=FAINT) for spectrum in (one, two))
+        turned = one * (other / own) ** weight.view(-1, 1, 1, 1).float()
+        images = torch.fft.irfft2(turned, s=x1.shape[-2:]).clamp(0, 1)
+    return images.to(x1.dtype).contiguous(memory_format=torch.channels_last)
 
 
 def mixed_losses(logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:

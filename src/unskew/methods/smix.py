@@ -9,7 +9,7 @@ from torch import Tensor
 from unskew.data.partition import Partition
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
-from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools
+from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools, with_amplitude
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.options import option
 
@@ -33,6 +33,9 @@ class SMix(Method):
         pairing: Pairing | Literal["single"] = option(
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
         )
+        amplitude: float = option(
+            0.0, "x1 takes μ ~ U(0, this) of x2's amplitude spectrum before they are mixed", least=0, most=1
+        )
         with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
     config: Config
@@ -51,11 +54,15 @@ class SMix(Method):
         if self.config.zeta and self.config.pairing == "single":
             streams["x1"] = Stream(torch.arange(len(self.data)))
         elif self.config.zeta and self.config.pairing != "single":
-            streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, NUMBERS)
+            streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, self._numbers)
         if self.config.weighted_erm and not self._pair_is_weighted:
             pool = pools(self.partition)
             streams |= {name: Stream(pool[name], self.config.with_replacement) for name in ("aligned", "conflicting")}
         return Streams(streams, samples=len(self.data))
+
+    @property
+    def _numbers(self) -> int:
+        return NUMBERS + (self.config.amplitude > 0)  # μ's is the last
 
     @property
     def _pair_is_weighted(self) -> bool:
@@ -88,5 +95,8 @@ class SMix(Method):
             return x1.x, torch.ones(len(x1.y), device=x1.x.device)
         a = torch.full((len(x1.y),), self.config.beta_a, device=x1.x.device)
         b = torch.full_like(a, self.config.beta_b)
-        lam = sample_beta(a, b, x1.noise)
-        return mix(lam, x1.x, batch["x2"].x), lam
+        lam = sample_beta(a, b, x1.noise[:, :NUMBERS])
+        first, second = x1.x, batch["x2"].x
+        if self.config.amplitude:
+            first = with_amplitude(first, second, self.config.amplitude * x1.noise[:, -1])
+        return mix(lam, first, second), lam
