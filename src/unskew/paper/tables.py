@@ -230,6 +230,18 @@ STAGE1 = Table(
     ratios=(0.95, 0.99),
 )
 DIGITS_STAGE1 = replace(STAGE1, name="digits-folds", ratios=(0.9, 0.95, 0.98), data="digits:{ratio:g}")
+AMPLITUDE = Table(
+    "amplitude",
+    "s-mix with and without x2's amplitudes, with a fifth of the training set to choose on",
+    tuple(
+        Row(f"Beta({a:g}, {b:g}), amplitude={share:g}", "smix", {"beta_a": a, "beta_b": b, "amplitude": share}, PH)
+        for a, b in ((0.5, 2.0), (1.0, 1.0), (2.0, 1.0))
+        for share in (0.0, 1.0)
+    ),
+    ratios=(0.95, 0.99),
+    holdout=0.2,
+    note="Chosen by Validation: mean accuracy of the two sides of the held-out part, as stage 1 sees them.",
+)
 BAR_LR = Table(
     "bar-lr",
     "BAR against the learning rate, with a fifth of the training set to choose on",
@@ -264,7 +276,7 @@ TUNING = Table(
 
 _TABLES = (
     MAIN, PARTITION, OMEGA, ZETA, MIXING, SMIX_VS_LMIX, UNBIASED, HISTORY_WINDOW, PHOTO_TABLE, BAR_LR, DIGITS, TYPE1,
-    TUNING, STAGE1, DIGITS_STAGE1,
+    TUNING, STAGE1, DIGITS_STAGE1, AMPLITUDE,
 )  # fmt: skip
 TABLES: Mapping[str, Table] = {table.name: table for table in _TABLES}
 FIGURES: Mapping[str, Table] = {table.name: table for table in (LOSSES, CORRELATION, HISTOGRAM, BETA_PLANE, EXAMPLES)}
