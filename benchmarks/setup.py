@@ -63,7 +63,7 @@ class Setup:
             "optimizer": "adam, fused",
             "threads": threads,
             "cores": os.cpu_count(),
-            "system": platform.platform(),
+            "system": f"{platform.system()} {platform.machine()}",
             "versions": versions(),
         }
         return {**asdict(self), **about}

@@ -215,21 +215,21 @@ DIGITS = Table(
     data="digits:{ratio:g}",
     note="`repair` and `group-dro` are given bias labels.",
 )
-FOLDS: Mapping[str, Mapping[str, Any]] = {
+_HISTORIES: Mapping[str, Mapping[str, Any]] = {
     f"{name} K={epochs}": {**PH, "epochs": epochs, **more}
     for epochs in (10, 40)
     for name, more in {"in sample": {}, "2 folds": {"folds": 2}}.items()
 }
-STAGE1 = Table(
+FOLDS = Table(
     "folds",
     "Stage 1 in sample and out of fold, and what s-mix makes of it",
     (
-        *(Row(name, None, identify=stage1) for name, stage1 in FOLDS.items()),
-        *(Row(f"smix, {name}", "smix", identify=stage1) for name, stage1 in FOLDS.items()),
+        *(Row(name, None, identify=stage1) for name, stage1 in _HISTORIES.items()),
+        *(Row(f"smix, {name}", "smix", identify=stage1) for name, stage1 in _HISTORIES.items()),
     ),
     ratios=(0.95, 0.99),
 )
-DIGITS_STAGE1 = replace(STAGE1, name="digits-folds", ratios=(0.9, 0.95, 0.98), data="digits:{ratio:g}")
+DIGITS_FOLDS = replace(FOLDS, name="digits-folds", ratios=(0.9, 0.95, 0.98), data="digits:{ratio:g}")
 AMPLITUDE = Table(
     "amplitude",
     "s-mix with and without x2's amplitudes, with a fifth of the training set to choose on",
@@ -276,7 +276,7 @@ TUNING = Table(
 
 _TABLES = (
     MAIN, PARTITION, OMEGA, ZETA, MIXING, SMIX_VS_LMIX, UNBIASED, HISTORY_WINDOW, PHOTO_TABLE, BAR_LR, DIGITS, TYPE1,
-    TUNING, STAGE1, DIGITS_STAGE1, AMPLITUDE,
+    TUNING, FOLDS, DIGITS_FOLDS, AMPLITUDE,
 )  # fmt: skip
 TABLES: Mapping[str, Table] = {table.name: table for table in _TABLES}
 FIGURES: Mapping[str, Table] = {table.name: table for table in (LOSSES, CORRELATION, HISTOGRAM, BETA_PLANE, EXAMPLES)}
