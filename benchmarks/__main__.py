@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--samples", type=int)
     parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     parser.add_argument("--compile", action="store_true")
     setup = setup_from(parser.parse_args(arguments))
     found = measure(setup)

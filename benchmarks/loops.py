@@ -51,7 +51,7 @@ def bare(setup: Setup, epochs: int) -> Callable[[Turn], None]:
             turn.start()
             for _ in range(epochs):
                 for _ in range(setup.steps):
-                    with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(device, "auto")):
+                    with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(device, setup.precision)):
                         loss = cross_entropy(network(images), labels)
                     loss.backward()
                     optimizer.step()
@@ -68,7 +68,7 @@ def evaluation(setup: Setup, data: Dataset, epochs: int) -> Callable[[Turn], Non
         pixels = data.pixels.to(setup.where)
         turn.start()
         for _ in range(epochs):
-            for _, logits in logits_of(network, pixels, setup.where, range(len(data)), "auto", data.size):
+            for _, logits in logits_of(network, pixels, setup.where, range(len(data)), setup.precision, data.size):
                 logits.argmax(1)
             turn.epoch()
 

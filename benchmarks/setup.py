@@ -33,6 +33,7 @@ class Setup:
     samples: int
     batch_size: int
     compile: bool = False
+    precision: str = "auto"
 
     @property
     def where(self) -> torch.device:
@@ -45,7 +46,7 @@ class Setup:
 
     def job(self, name: str, data: Dataset, epochs: int, method: type[Method] | None = None) -> Job:
         options = {**asdict(self), "epochs": epochs}
-        own = {key: options[key] for key in ("device", "model", "stem", "batch_size", "compile", "epochs")}
+        own = {key: options[key] for key in ("device", "model", "stem", "batch_size", "compile", "precision", "epochs")}
         return decide(name, method or {**METHODS, **IDENTIFIERS}[name], data, own)
 
     def train(self, job: Job, data: Dataset, *listeners: Any) -> Engine:
@@ -55,10 +56,10 @@ class Setup:
         return fit(job, data, oracle if "partition" in job.method.needs else None, listeners=listeners)[1]
 
     def describe(self) -> dict[str, Any]:
-        precision = "bfloat16" if uses_bf16(self.where, "auto") else "float32"
+        precision = "bfloat16" if uses_bf16(self.where, self.precision) else "float32"
         threads = {"torch": torch.get_num_threads(), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}
         about: Mapping[str, Any] = {
-            "device": device_name(self.where),
+            "device": device_name(self.where, self.precision),
             "precision": precision,
             "optimizer": "adam, fused",
             "threads": threads,

@@ -191,7 +191,7 @@ def train(
         scores=scores,
         seconds=engine.clock.seconds(),
         images_per_second=engine.images_per_second,
-        device=device_name(engine.device),
+        device=device_name(engine.device, job.settings.precision),
         versions=versions(),
         notes=tuple(data.notes),
         validation=chosen,

@@ -65,7 +65,7 @@ def test_judging_is_in_eval_mode_and_the_models_own_mode_comes_back(tiny):
             assert torch.equal(found.predictions, logits.argmax(1))
             assert torch.allclose(found.losses, losses(logits, tiny.labels), atol=1e-5)
 
-    unskew.train(tiny, method=Looks, model="cnn", **QUICK)
+    unskew.train(tiny, method=Looks, model="cnn", precision="float32", **QUICK)
     assert [training for _, training in seen] == [True, True]
 
 
@@ -152,7 +152,10 @@ def test_evaluation_batches_shrink_with_the_image():
 def test_compiled_training_agrees_with_eager(tiny):
     """Compilation may reorder sums: close, not equal."""
     backbone, partition = TinyBackbone(), unskew.identify(tiny, "oracle")
-    runs = [unskew.train(tiny, partition, "lmix", model=backbone, compile=c, **QUICK) for c in (False, True)]
+    runs = [
+        unskew.train(tiny, partition, "lmix", model=backbone, compile=c, precision="float32", **QUICK)
+        for c in (False, True)
+    ]
     for a, b in zip(*map(weights, runs)):
         assert torch.allclose(a, b, atol=1e-3)
 
@@ -169,6 +172,25 @@ def test_a_dataset_that_stays_on_the_host_gives_the_same_batches(monkeypatch):
     assert (pixels.shape, rows.tolist()) == ((4, 16, 16, 3), [0, 1, 2, 3])
     assert torch.equal(there, batch_of(pixels, rows, "crop-flip", draws))
     behind.end()
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_by_default_a_cpu_that_has_bfloat16_uses_it(tiny, monkeypatch, able):
+    """The result says what was used, and what is asked for goes before what the machine has."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": able, "avx2": True}, raising=False)
+    dtypes: list[torch.dtype] = []
+
+    class Looks(ERM):
+        def forward(self, batch: Batch) -> Loss:
+            dtypes.append(self.model(batch["all"].x).dtype)
+            return super().forward(batch)
+
+    kind = {True: torch.bfloat16, False: torch.float32}
+    for precision, expected in (("auto", able), ("float32", False), ("bfloat16", True)):
+        run = unskew.train(tiny, method=Looks, model="cnn", precision=precision, **QUICK)
+        assert set(dtypes) == {kind[expected]}, precision
+        assert ("bfloat16" in run.result.device) == expected
+        dtypes.clear()
 
 
 def test_bfloat16_gives_every_weight_a_gradient(tiny):

@@ -313,7 +313,7 @@ def test_selecmix_learns_the_mix_as_the_partners_label_in_several_updates():
             engine.step = before
             return out
 
-    given = {"epochs": 1, "batch_size": 8, "minibatch": 4, "device": "cpu", "augment": "none"}
+    given = {"epochs": 1, "batch_size": 8, "minibatch": 4, "device": "cpu", "precision": "float32", "augment": "none"}
     fit(decide("selecmix", Watched, data, given, TinyBackbone()), data)
     assert (len(seen), len(steps)) == (2, 2)
     for loss, expected, own, partner in seen:

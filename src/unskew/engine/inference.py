@@ -10,6 +10,7 @@ from unskew.engine.augment import batch_of
 from unskew.engine.prefetch import Prefetch
 
 NO_DRAWS = torch.empty(0)
+CPU_BF16 = ("avx512_bf16", "amx_bf16")  # elsewhere a CPU's bfloat16 is emulated, and slower than float32
 
 
 def default_batch(size: int, device: torch.device) -> int:
@@ -20,9 +21,15 @@ def default_batch(size: int, device: torch.device) -> int:
 
 def uses_bf16(device: torch.device, precision: str) -> bool:
     """``auto`` is bfloat16 where the device has it in hardware."""
-    if precision == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return precision == "bfloat16"
+    return has_bf16(device) if precision == "auto" else precision == "bfloat16"
+
+
+def has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    # Before torch 2.10 there is no asking a CPU, and it stays with float32.
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
+    return any(capabilities.get(name, False) for name in CPU_BF16)
 
 
 def pick_device(name: str) -> torch.device:

@@ -94,8 +94,9 @@ def is_main() -> bool:
     return int(os.environ.get("RANK", 0)) == 0
 
 
-def device_name(device: torch.device) -> str:
-    """``NVIDIA H200``, or the processor and the number of threads torch uses."""
+def device_name(device: torch.device, precision: str) -> str:
+    """``NVIDIA H200``, or the processor, the number of threads torch uses and the precision it has."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type} ({platform.machine()}, {torch.get_num_threads()} threads)"
+    kind = "bfloat16" if uses_bf16(device, precision) else "float32"
+    return f"{device.type} ({platform.machine()}, {torch.get_num_threads()} threads, {kind})"

@@ -125,7 +125,7 @@ def stage1_line(spec: Spec, train: Dataset, partition: Partition, results: Path,
         "metrics": [dict(row) for row in rows],
         "histogram": _histogram(train, partition),
         "versions": versions(),
-        "device": device_name(pick_device(device)),
+        "device": device_name(pick_device(device), "auto"),
     }
 
 
