@@ -14,7 +14,7 @@ from unskew.engine.fit import decide
 from unskew.engine.method import Batch, Samples
 from unskew.methods import METHODS
 from unskew.methods.learnable import LearnableMix, reverse_gradient
-from unskew.methods.mixing import with_amplitude
+from unskew.methods.mixing import swap_looks
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.testing import TinyBackbone, tiny_data
 
@@ -95,28 +95,32 @@ def by_amplitude(x1: Tensor, x2: Tensor, weight: float) -> Tensor:
 
 
 @pytest.mark.parametrize("size", [8, 15])
-def test_the_amplitude_comes_from_the_other_image(size):
+def test_each_takes_a_share_of_the_others_amplitudes(size):
     x1, x2 = torch.rand(2, 3, 3, size, size, generator=torch.Generator().manual_seed(0))
-    weight = torch.tensor([0.0, 0.4, 1.0])
-    found = with_amplitude(x1, x2, weight)
-    for i in range(3):
-        assert torch.allclose(found[i], by_amplitude(x1[i], x2[i], weight[i].item()), atol=1e-4)
-    assert torch.allclose(found[0], x1[0], atol=1e-5)
+    shares = torch.tensor([[0.0, 1.0], [0.4, 0.3], [1.0, 0.0]])
+    first, second = swap_looks(x1, x2, shares)
+    for i, (mu, nu) in enumerate(shares.tolist()):
+        assert torch.allclose(first[i], by_amplitude(x1[i], x2[i], mu), atol=1e-4)
+        assert torch.allclose(second[i], by_amplitude(x2[i], x1[i], nu), atol=1e-4)
+    assert torch.allclose(first[0], x1[0], atol=1e-5)
+    assert torch.allclose(second[2], x2[2], atol=1e-5)
 
 
 def test_a_black_image_takes_no_amplitude_from_nowhere():
-    found = with_amplitude(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1))
-    assert torch.isfinite(found).all()
+    found = swap_looks(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1, 2))
+    assert all(torch.isfinite(images).all() for images in found)
 
 
-def test_smix_with_amplitude_mixes_the_turned_image():
+def test_smix_with_amplitude_mixes_images_with_swapped_looks():
     method = build("smix", amplitude=0.5, weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
     x1, x2 = (samples(pair_batch()[name].index, seed) for name, seed in (("x1", 1), ("x2", 2)))
     x1.noise = torch.rand(PAIRS, method.streams().streams["x1"].noise, generator=torch.Generator().manual_seed(4))
     lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), x1.noise[:, :NUMBERS])
-    weights = (0.5 * x1.noise[:, NUMBERS]).tolist()
-    turned = torch.stack([by_amplitude(a, b, w) for a, b, w in zip(x1.x, x2.x, weights)])
-    x, y = mixed(Batch({"x1": replace(x1, x=turned), "x2": x2}, torch.empty(0)), lam)
+    turned = []
+    for own, other, share in ((x1, x2, x1.noise[:, NUMBERS]), (x2, x1, x1.noise[:, NUMBERS + 1])):
+        images = [by_amplitude(a, b, 0.5 * w.item()) for a, b, w in zip(own.x, other.x, share)]
+        turned.append(replace(own, x=torch.stack(images)))
+    x, y = mixed(Batch(dict(zip(("x1", "x2"), turned)), torch.empty(0)), lam)
     loss, _ = method(Batch({"x1": x1, "x2": x2}, torch.empty(0)))
     assert torch.allclose(loss, soft_cross_entropy(method.model(x), y), atol=1e-4)
 

@@ -34,7 +34,7 @@ def main_lines(values: dict[str, list[float]], ratio: float = 0.95) -> list[dict
 def test_keys_tell_runs_apart_and_stage_1_is_shared():
     table = TABLES["main"]
     specs = [spec for _, _, spec in table.specs(table.ratios, table.rows, 2, "full")]
-    assert len({spec.key for spec in specs}) == len(specs) == 12 * 4 * 2
+    assert len({spec.key for spec in specs}) == len(specs) == 13 * 4 * 2
     assert len({spec.stage1_key for spec in specs}) == 1 + 4 * 4 * 2, "four stage 1s, and none for the rest"
 
 

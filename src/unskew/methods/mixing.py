@@ -36,17 +36,19 @@ def mix(lam: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     return lam * x1 + (1 - lam) * x2
 
 
-def with_amplitude(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
-    """x1 whose amplitude spectrum is A1^(1−μ)·A2^μ, with one μ a pair; its phases, and so its shapes, stay.
+def swap_looks(x1: Tensor, x2: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+    """x1 with the amplitude spectrum A1^(1−μ)·A2^μ and x2 with A2^(1−ν)·A1^ν, for one (μ, ν) a pair: N×2.
 
-    What follows a shortcut of brightness, colour or grain takes on the looks of x2, and is still of its class.
+    The phases stay, and so the shapes: what follows a shortcut of brightness, colour or grain takes on the looks of
+    the other, and is still of its class.
     """
     with torch.autocast(x1.device.type, enabled=False):
         one, two = (torch.fft.rfft2(x.float().contiguous()) for x in (x1, x2))
-        own, other = (spectrum.abs().clamp(min=FAINT) for spectrum in (one, two))
-        turned = one * (other / own) ** weight.view(-1, 1, 1, 1).float()
-        images = torch.fft.irfft2(turned, s=x1.shape[-2:]).clamp(0, 1)
-    return images.to(x1.dtype).contiguous(memory_format=torch.channels_last)
+        ratio = two.abs().clamp(min=FAINT) / one.abs().clamp(min=FAINT)
+        mu, nu = shares.float()[..., None, None, None].unbind(1)
+        images = (torch.fft.irfft2(each, s=x1.shape[-2:]).clamp(0, 1) for each in (one * ratio**mu, two * ratio**-nu))
+        first, second = (each.to(x1.dtype).contiguous(memory_format=torch.channels_last) for each in images)
+    return first, second
 
 
 def mixed_losses(logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:

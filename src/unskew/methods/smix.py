@@ -9,7 +9,7 @@ from torch import Tensor
 from unskew.data.partition import Partition
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
-from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools, with_amplitude
+from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools, swap_looks
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.options import option
 
@@ -34,7 +34,7 @@ class SMix(Method):
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
         )
         amplitude: float = option(
-            0.0, "x1 takes μ ~ U(0, this) of x2's amplitude spectrum before they are mixed", least=0, most=1
+            0.0, "before x1 and x2 are mixed, each takes U(0, this) of the other's amplitude spectrum", least=0, most=1
         )
         with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
@@ -54,15 +54,12 @@ class SMix(Method):
         if self.config.zeta and self.config.pairing == "single":
             streams["x1"] = Stream(torch.arange(len(self.data)))
         elif self.config.zeta and self.config.pairing != "single":
-            streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, self._numbers)
+            numbers = NUMBERS + (2 if self.config.amplitude else 0)
+            streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, numbers)
         if self.config.weighted_erm and not self._pair_is_weighted:
             pool = pools(self.partition)
             streams |= {name: Stream(pool[name], self.config.with_replacement) for name in ("aligned", "conflicting")}
         return Streams(streams, samples=len(self.data))
-
-    @property
-    def _numbers(self) -> int:
-        return NUMBERS + (self.config.amplitude > 0)  # μ's is the last
 
     @property
     def _pair_is_weighted(self) -> bool:
@@ -98,5 +95,5 @@ class SMix(Method):
         lam = sample_beta(a, b, x1.noise[:, :NUMBERS])
         first, second = x1.x, batch["x2"].x
         if self.config.amplitude:
-            first = with_amplitude(first, second, self.config.amplitude * x1.noise[:, -1])
+            first, second = swap_looks(first, second, self.config.amplitude * x1.noise[:, NUMBERS:])
         return mix(lam, first, second), lam
