@@ -16,7 +16,7 @@ from unskew.data.partition import Partition
 from unskew.engine.inference import predict_logits
 from unskew.pages.accuracy import Cell, accuracy
 from unskew.pages.attention import attention
-from unskew.pages.mixing import density
+from unskew.pages.mixing import density, mixing
 from unskew.pages.verdict import verdict
 from unskew.testing import TinyBackbone
 
@@ -276,6 +276,18 @@ def test_the_looks_are_at_what_the_network_sees(tiny):
     shown.register_forward_pre_hook(lambda module, given: seen.append(tuple(given[0].shape[2:])))
     attention(data, None, data, [run])
     assert seen == [(10, 10)]
+
+
+def test_mixes_are_shown_with_the_looks_they_were_learnt_in(tiny):
+    partition = unskew.identify(tiny, "oracle")
+    plain, swapped = (unskew.train(tiny, partition, "smix", amplitude=share, **QUICK) for share in (0.0, 1.0))
+    one, two = (mixing(tiny, partition, run) for run in (plain, swapped))
+    assert one is not None
+    assert two is not None
+    assert "amplitude" not in one.about
+    assert "up to 100% of the other's amplitude spectrum" in two.about
+    assert [mix.shares for mix in one.mixes] == [mix.shares for mix in two.mixes], "the same pairs at the same λ"
+    assert all(a.src != b.src for a, b in zip(one.mixes, two.mixes))
 
 
 def test_the_density_of_a_beta_has_area_one():

@@ -27,7 +27,7 @@ def uses_bf16(device: torch.device, precision: str) -> bool:
 def has_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported()
-    # Before torch 2.10 there is no asking a CPU, and it stays with float32.
+    # Before torch 2.11 a CPU cannot be asked, and stays with float32.
     capabilities = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
     return any(capabilities.get(name, False) for name in CPU_BF16)
 

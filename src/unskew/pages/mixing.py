@@ -11,7 +11,7 @@ from markupsafe import Markup
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.random import generator
-from unskew.methods.mixing import Pairing, pools
+from unskew.methods.mixing import Pairing, mix, pools, swap_looks
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.pages.accuracy import title
 from unskew.pages.chart import line_chart
@@ -67,9 +67,11 @@ def mixing(data: Dataset, partition: Partition | None, run: Run) -> Mixing | Non
         return None
     if not all(np.isfinite(values).all() for values in betas):
         return None
-    return Mixing(
-        title(run), about, _charts(run, betas, learned), _mixes(data, partition, pairing, betas[-1], run.result.seed)
-    )
+    swapped = float(config.get("amplitude", 0))
+    if swapped:
+        about += f" Before that, each of a pair takes up to {swapped:.0%} of the other's amplitude spectrum."
+    mixes = _mixes(data, partition, pairing, betas[-1], swapped, run.result.seed)
+    return Mixing(title(run), about, _charts(run, betas, learned), mixes)
 
 
 def density(alpha: float, beta: float, at: np.ndarray) -> np.ndarray:
@@ -102,7 +104,9 @@ def _charts(run: Run, betas: Sequence[tuple[int, float, float]], learned: bool) 
     return charts
 
 
-def _mixes(data: Dataset, partition: Partition, pairing: str, last: tuple[int, float, float], seed: int) -> list[Mix]:
+def _mixes(
+    data: Dataset, partition: Partition, pairing: str, last: tuple[int, float, float], swapped: float, seed: int
+) -> list[Mix]:
     """Pairs drawn with the run's seed, mixed by the last epoch's Beta."""
     pool = pools(partition)
     one, two = (pool[name] for name in pairing.split("+"))
@@ -112,8 +116,10 @@ def _mixes(data: Dataset, partition: Partition, pairing: str, last: tuple[int, f
     first, second = (p[torch.randint(len(p), (MIXES,), generator=random)] for p in (one, two))
     alpha, beta = (torch.full((MIXES,), value) for value in last[1:])
     lam = sample_beta(alpha, beta, torch.rand(MIXES, NUMBERS, generator=random))
-    weight = lam.view(-1, 1, 1, 1)
-    mixed = (weight * data.pixels[first].float() + (1 - weight) * data.pixels[second].float()).round().to(torch.uint8)
+    one, two = (data.pixels[rows].permute(0, 3, 1, 2) / 255 for rows in (first, second))
+    if swapped:
+        one, two = swap_looks(one, two, swapped * torch.rand(MIXES, 2, generator=random))
+    mixed = (255 * mix(lam, one, two)).round().to(torch.uint8).permute(0, 2, 3, 1)
     encode: Encoder = encoder_for(mixed, range(MIXES), BUDGET)
     names = data.class_names
     return [
