@@ -90,9 +90,10 @@ out, lr, resume = sys.argv[1], float(sys.argv[2]), sys.argv[3] == "resume"
 torch.manual_seed(0)
 backbone = TinyBackbone()
 data = tiny_data(samples=90)
-options = {"model": backbone, "device": "cpu", "batch_size": 16, "lr": lr, "seed": 1, "resume": resume}
+options = {"model": backbone, "device": "cpu", "precision": "float32", "batch_size": 16, "lr": lr, "seed": 1}
+options["resume"] = resume
 partition = unskew.identify(data, out=out, epochs=3, **options)
-run = unskew.train(data, partition, "lmix", test=data, out=out, epochs=2, **options)
+run = unskew.train(data, partition, "lmix", test=data, out=out, epochs=2, learns="weight", **options)
 """
 
 
@@ -124,7 +125,8 @@ def test_two_processes_gather_the_history_of_one_for_the_same_weights(tmp_path, 
 
 
 def test_two_processes_train_what_one_does(tmp_path, environment):
-    """Without BatchNorm the averaged gradients of two halves are those of the whole batch, up to rounding."""
+    """Without BatchNorm, and without looks that are lent within a process's share, the averaged gradients of two halves
+    are those of the whole batch, up to rounding."""
     from safetensors.torch import load_file
 
     from unskew.data.partition_file import load_partition

@@ -34,7 +34,14 @@ class Stops(ERM):
 
 def train(method: type, checkpoint: Path | None = None, resume: bool = False, **options: Any):
     torch.manual_seed(0)
-    given = {"epochs": EPOCHS, "batch_size": BATCH, "device": "cpu", "augment": "crop", **options}
+    given = {
+        "epochs": EPOCHS,
+        "batch_size": BATCH,
+        "device": "cpu",
+        "precision": "float32",
+        "augment": "crop",
+        **options,
+    }
     job = decide(method.__name__.lower(), method, tiny_data(90), given, TinyBackbone())
     return fit(job, tiny_data(90), None, checkpoint, resume)[0]
 

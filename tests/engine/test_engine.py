@@ -9,6 +9,7 @@ from unskew.engine.fit import decide, fit
 from unskew.engine.inference import default_batch, pick_device
 from unskew.engine.method import Batch, Loss, losses
 from unskew.engine.store import Store
+from unskew.engine.streams import Stream, Streams
 from unskew.errors import UnskewError
 from unskew.methods.erm import ERM
 from unskew.methods.lmix import LMix
@@ -33,6 +34,26 @@ def test_a_seed_decides_the_weights(tiny, method):
 
     assert same(go(0), go(0))
     assert not same(go(0), go(1))
+
+
+def test_noise_keeps_its_precision_under_bfloat16(tiny):
+    """In bfloat16 one uniform number in 512 would be 1, and Beta samples would lie on a coarse grid."""
+    seen: list[torch.Tensor] = []
+
+    class Noisy(ERM):
+        recordable = False
+
+        def streams(self) -> Streams:
+            return Streams({"all": Stream(torch.arange(len(self.data)), noise=200)}, samples=len(self.data), noise=9)
+
+        def forward(self, batch: Batch) -> Loss:
+            seen.extend([batch["all"].noise, batch["all"].x, batch.noise])
+            return super().forward(batch)
+
+    unskew.train(tiny, method=Noisy, model="cnn", precision="bfloat16", **QUICK)
+    assert {each.dtype for each in seen} == {torch.float32}
+    assert max(float(each.max()) for each in seen[::3]) < 1
+    assert len(seen[0].unique()) > 0.99 * seen[0].numel()
 
 
 def test_the_callers_generator_is_left_as_it_was(tiny):

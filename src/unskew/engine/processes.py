@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,19 +21,27 @@ if TYPE_CHECKING:
 def make_fabric(device: torch.device, precision: str) -> Fabric:
     """One process, or the place of this process among those that ``torchrun`` started."""
     from lightning_fabric import Fabric
+    from lightning_fabric.plugins.precision import MixedPrecision, Precision
     from lightning_fabric.strategies.ddp import DDPStrategy
 
+    class Autocast(MixedPrecision):
+        """Without Fabric's cast of whatever a batch holds: bfloat16 has 128 numbers between ½ and 1, and 1 among
+        them, which uniform noise must not be."""
+
+        def convert_input(self, data: Any) -> Any:
+            return data
+
     logging.getLogger("lightning_fabric").setLevel(logging.ERROR)  # it announces what was asked for
-    kind = "bf16-mixed" if uses_bf16(device, precision) else "32-true"
+    kind = Autocast("bf16-mixed", device.type) if uses_bf16(device, precision) else Precision()
     local, world = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), int(os.environ.get("WORLD_SIZE", 1))
     if world == 1:
         devices = [device.index or 0] if device.type == "cuda" else 1
-        fabric = Fabric(accelerator=device.type, devices=devices, precision=kind)
+        fabric = Fabric(accelerator=device.type, devices=devices, plugins=kind)
     else:
         # Buffers are not broadcast: per-sample state lives in some, and BatchNorm's are per rank on purpose.
         strategy = DDPStrategy(broadcast_buffers=False)
         fabric = Fabric(
-            accelerator=device.type, devices=local, num_nodes=world // local, strategy=strategy, precision=kind
+            accelerator=device.type, devices=local, num_nodes=world // local, strategy=strategy, plugins=kind
         )
     fabric.launch()
     return fabric
