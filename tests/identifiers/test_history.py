@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -86,7 +88,7 @@ def test_conflicting_is_never_once_right():
         answer[5 + epoch] = 0  # 5, 6 and 7 once each
         history.record(torch.arange(12), answer)
         history.end_epoch()
-    partition = history.partition()
+    partition = history.partition(cut="never")
     assert partition.conflicting.nonzero().flatten().tolist() == [8, 9, 10, 11]
     assert partition.score.tolist() == pytest.approx([0] * 5 + [2 / 3] * 3 + [1] * 4)
     assert partition.times_right.tolist() == [3] * 5 + [1] * 3 + [0] * 4
@@ -103,7 +105,7 @@ def test_too_few_are_widened_by_whole_bins_and_said_so():
         answer[1 + 3 * epoch : 4 + 3 * epoch] = 1  # six samples wrong once
         history.record(torch.arange(12), answer)
         history.end_epoch()
-    partition = history.partition()  # two classes: at least 4
+    partition = history.partition(cut="never")  # two classes: at least 4
     assert partition.conflicting.nonzero().flatten().tolist() == list(range(7))
     assert "only 1 samples" in partition.notes[0]
 
@@ -120,6 +122,32 @@ def test_what_cannot_be_told_apart_is_an_error():
         judged(1).partition()
 
 
+def test_trust_is_the_mean_probability_of_the_label_in_the_later_half():
+    history = PredictionHistory(torch.tensor([0, 1]))
+    for epoch, (one, two) in enumerate([(9.0, 9.0), (9.0, 9.0), (0.0, 1.0), (2.0, 1.0)]):
+        history.record(torch.tensor([0, 1]), torch.tensor([0, epoch % 2]), torch.tensor([one, two]))
+        history.end_epoch()
+    assert history.trust().tolist() == pytest.approx([(1 + math.exp(-2)) / 2, math.exp(-1)], abs=1e-3)
+    history.losses = []
+    assert history.trust().tolist() == [1.0, 0.5], "without losses, the share of right answers"
+
+
+def test_the_valley_takes_more_than_those_never_right():
+    """Ten samples that are right now and then, forty that are right nearly always."""
+    labels = torch.zeros(50, dtype=torch.int64)
+    history = PredictionHistory(labels, class_names=["a", "b"])
+    for epoch in range(10):
+        answer = torch.zeros(50, dtype=torch.int64)
+        answer[:10] = 1
+        answer[epoch] = 0
+        answer[10 + epoch] = 1
+        history.record(torch.arange(50), answer)
+        history.end_epoch()
+    assert history.conflicting("valley")[0].tolist() == [True] * 10 + [False] * 40
+    assert not history.conflicting("never")[0].any()
+    assert history.partition().score.tolist() == pytest.approx((1 - history.trust()).tolist())
+
+
 def test_nothing_conflicting_is_an_answer():
     partition = judged(0).partition()
     assert not partition.conflicting.any()
@@ -131,14 +159,14 @@ def test_losses_are_kept_where_they_are_given_in_every_epoch():
     for epoch in range(2):
         history.record(torch.tensor([1, 0]), torch.tensor([0, 0]), torch.tensor([1e9, 0.5 + epoch]))
         history.end_epoch()
-    partition = history.partition()
+    partition = history.partition(cut="never")
     assert partition.losses.tolist() == [[0.5, 1.5], [60000, 60000]]
     again = PredictionHistory(torch.tensor([0, 1]))
     again.load_state_dict(history.state_dict())
-    assert torch.equal(again.partition().losses, partition.losses)
+    assert torch.equal(again.partition(cut="never").losses, partition.losses)
     again.record(torch.tensor([0, 1]), torch.tensor([0, 0]))
     again.end_epoch()
-    assert again.partition().losses is None
+    assert again.partition(cut="never").losses is None
 
 
 def test_state_goes_on_where_it_stopped():
@@ -243,7 +271,15 @@ def test_a_killed_run_with_folds_goes_on_to_the_same_partition(tiny, tmp_path):
 
 def test_it_ends_when_the_suspects_have_settled():
     data = coloured()
-    options = {"model": TinyBackbone(), "device": "cpu", "augment": "none", "lr": 3e-3, "window": 2, "epochs": 30}
+    options = {
+        "model": TinyBackbone(),
+        "device": "cpu",
+        "augment": "none",
+        "lr": 3e-3,
+        "window": 2,
+        "epochs": 30,
+        "cut": "never",
+    }
     settled = unskew.identify(data, settled=0.2, **options)
     assert 4 <= settled.predictions.shape[1] < 30
     wrong = settled.predictions != data.labels[:, None]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,10 @@ from unskew.engine.method import Batch, Loss, Method, losses
 from unskew.engine.random import generator
 from unskew.engine.streams import Stream, Streams
 from unskew.identifiers.judged import Suspects, log_truth
+from unskew.identifiers.valley import valley
 from unskew.options import option
 
+Cut = Literal["valley", "never"]
 MOST = 60000.0  # what a half-precision number holds
 
 
@@ -87,11 +89,28 @@ class PredictionHistory:
         before = torch.stack([p != self.labels for p in self.predictions[: -self.window]]).all(0)
         return 1 - int(self.never_right().sum()) / max(int(before.sum()), 1)
 
-    def partition(self, data: Dataset | None = None, fewest: int = FEWEST) -> Partition:
-        """Conflicting = never once right; widened, and said so, where that is under ``fewest`` × classes."""
-        right = self.times_right().cpu()
-        score = 1 - right.float() / len(self.predictions)
-        conflicting, note = at_least(right == 0, score, minimum=fewest * len(self.class_names))
+    def trust(self) -> Tensor:
+        """Mean probability of each sample's label in the later half of the epochs: low for what is not learnt.
+
+        Where no losses were recorded, the share of those epochs in which it was right.
+        """
+        later = len(self.predictions) // 2
+        if len(self.losses) == len(self.predictions):
+            return torch.stack([torch.exp(-each.float()) for each in self.losses[later:]]).mean(0)
+        return torch.stack([(p == self.labels).float() for p in self.predictions[later:]]).mean(0)
+
+    def conflicting(self, cut: Cut = "valley") -> tuple[Tensor, Tensor]:
+        """Who is, and each sample's score: who is trusted less than at the valley of all, or was never once right."""
+        if cut == "never":
+            right = self.times_right()
+            return right == 0, 1 - right.float() / len(self.predictions)
+        trust = self.trust()
+        return trust < valley(trust), 1 - trust
+
+    def partition(self, data: Dataset | None = None, fewest: int = FEWEST, cut: Cut = "valley") -> Partition:
+        """Widened, and said so, where fewer than ``fewest`` × classes conflict."""
+        found, score = (each.cpu() for each in self.conflicting(cut))
+        conflicting, note = at_least(found, score, minimum=fewest * len(self.class_names))
         shared: dict[str, Any] = {
             "predictions": torch.stack(self.predictions, 1).cpu(),
             "losses": torch.stack(self.losses, 1).cpu() if len(self.losses) == len(self.predictions) else None,
@@ -100,7 +119,7 @@ class PredictionHistory:
         }
         if data is not None:
             return Partition.of(data, conflicting, score, "ph", **shared)
-        ids = [str(i) for i in range(len(right))]
+        ids = [str(i) for i in range(len(found))]
         return Partition(conflicting, score, self.labels.cpu(), ids, self.class_names, "ph", **shared)
 
     def state_dict(self) -> dict[str, Any]:
@@ -122,6 +141,9 @@ class PH(Method):
     @dataclass(frozen=True)
     class Config(Suspects):
         window: int = option(5, "M: every M epochs the samples' weights are updated", least=1)
+        cut: Cut = option(
+            "valley", "conflicting: trusted less than at the valley of all samples' trust; never: not once right"
+        )
         folds: int = option(1, "2 or more: a sample is judged by a network that it did not train", least=1)
         settled: float = option(
             0.0, "end once fewer than this share of the suspects was got right in M epochs; 0: never", least=0, below=1
@@ -163,7 +185,7 @@ class PH(Method):
         self.history.record(torch.arange(len(self.data)), predictions, each)
         self.history.end_epoch()
         self.weights.copy_(self.history.weights)
-        conflicting = self.history.never_right()
+        conflicting, _ = self.history.conflicting(self.config.cut)
         wrong = predictions != self.data.labels
         engine.log(train_accuracy=1 - wrong.float().mean().item(), conflicting=int(conflicting.sum()))
         log_truth(engine, conflicting, wrong, each)
@@ -180,7 +202,7 @@ class PH(Method):
         return own([each.predictions for each in found]), own([each.losses for each in found])
 
     def result(self) -> Partition:
-        return self.history.partition(self.data, self.config.fewest)
+        return self.history.partition(self.data, self.config.fewest, self.config.cut)
 
     def get_extra_state(self) -> dict[str, Any]:
         return self.history.state_dict()
