@@ -2,7 +2,7 @@
 
 Fashion-MNIST (the four idx …-ubyte.gz files in FOLDER; Debian has them as dataset-fashion-mnist), each garment in a
 random colour on grey, 32 px, and each class with a corruption of its own by the rule of Corrupted CIFAR-10. Then, say,
-`unskew train OUT.npz --model cnn --method smix --method.amplitude 1 --out run`.
+`unskew train OUT.npz --model cnn --method smix --method.looks 1 --out run`.
 """
 
 import argparse

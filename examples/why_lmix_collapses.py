@@ -62,7 +62,7 @@ def main() -> None:
     how = {"epochs": given.epochs, "progress": False}
     for seed in range(given.seeds):
         partition = unskew.identify(splits.train, seed=seed, progress=False)
-        learned = unskew.train(splits.train, partition, Watched, test=splits.test, seed=seed, **how)
+        learned = unskew.train(splits.train, partition, Watched, test=splits.test, seed=seed, learns="weight", **how)
         fixed = unskew.train(splits.train, partition, "smix", test=splits.test, seed=seed, **how)
         line = {
             "note": "what pulls l-mix's λ, and the loss of mixes at each λ under a network trained on an even mix",

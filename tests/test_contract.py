@@ -8,6 +8,7 @@ from unskew.engine.streams import Stream, Streams
 from unskew.identifiers import IDENTIFIERS
 from unskew.methods import METHODS
 from unskew.methods.erm import ERM
+from unskew.methods.lmix import LMix
 from unskew.testing import WaitedForTheHost, check_method
 
 
@@ -29,9 +30,21 @@ def test_smix_options(options: dict) -> None:
     check_method(METHODS["smix"], **options)
 
 
-@pytest.mark.parametrize("options", [{"feature_bn": "eval"}, {"reverse_reg": True}, {"optimizer": "sgd", "lr": 0.01}])
+@pytest.mark.parametrize("options", [{"feature_bn": "eval"}, {"optimizer": "sgd", "lr": 0.01}, {"beta_a": 0.5}])
 def test_lmix_options(options: dict) -> None:
     check_method(METHODS["lmix"], **options)
+
+
+class LearnsWeights(LMix):
+    """Without looks, no sample acts on another."""
+
+    coupled = False
+    recordable = True
+
+
+@pytest.mark.parametrize("options", [{}, {"feature_bn": "eval"}, {"reverse_reg": True}])
+def test_lmix_that_learns_weights(options: dict) -> None:
+    check_method(LearnsWeights, learns="weight", **options)
 
 
 class Sums(ERM):

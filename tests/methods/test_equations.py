@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.distributions import Beta, kl_divergence
 
 import unskew
 from unskew.data.partition import Partition
 from unskew.engine.fit import decide
 from unskew.engine.method import Batch, Samples
 from unskew.methods import METHODS
-from unskew.methods.learnable import LearnableMix, reverse_gradient
-from unskew.methods.mixing import swap_looks
+from unskew.methods.learnable import LearnableMix, reverse_gradient, spread_lost
+from unskew.methods.mixing import opponent, others, with_looks
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.testing import TinyBackbone, tiny_data
 
@@ -87,42 +88,115 @@ def test_smix_weighs_its_three_terms(gamma, zeta):
     assert torch.allclose(method(batch)[0], expected)
 
 
-def by_amplitude(x1: Tensor, x2: Tensor, weight: float) -> Tensor:
-    """One image with the phases of the first, in plain numpy on the whole plane of frequencies."""
-    one, two = (np.fft.fft2(x.double().numpy()) for x in (x1, x2))
-    amplitude = np.abs(one) ** (1 - weight) * np.abs(two) ** weight
-    return torch.from_numpy(np.fft.ifft2(amplitude * np.exp(1j * np.angle(one))).real.clip(0, 1)).float()
+def with_look(image: Tensor, donor: Tensor, share: float) -> Tensor:
+    """One image, in plain numpy on the whole plane of frequencies of lightness and the two opponent colours."""
+    turn = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
+    own, lent = (np.fft.fft2(np.tensordot(turn, x.double().numpy(), 1)) for x in (image, donor))
+    amplitude = np.abs(own) ** (1 - share) * np.abs(lent) ** share
+    changed = np.fft.ifft2(amplitude * np.exp(1j * np.angle(own))).real
+    return torch.from_numpy(np.tensordot(turn.T, changed, 1).clip(0, 1)).float()
 
 
 @pytest.mark.parametrize("size", [8, 15])
-def test_each_takes_a_share_of_the_others_amplitudes(size):
-    x1, x2 = torch.rand(2, 3, 3, size, size, generator=torch.Generator().manual_seed(0))
-    shares = torch.tensor([[0.0, 1.0], [0.4, 0.3], [1.0, 0.0]])
-    first, second = swap_looks(x1, x2, shares)
-    for i, (mu, nu) in enumerate(shares.tolist()):
-        assert torch.allclose(first[i], by_amplitude(x1[i], x2[i], mu), atol=1e-4)
-        assert torch.allclose(second[i], by_amplitude(x2[i], x1[i], nu), atol=1e-4)
-    assert torch.allclose(first[0], x1[0], atol=1e-5)
-    assert torch.allclose(second[2], x2[2], atol=1e-5)
+def test_each_takes_a_share_of_its_donors_look(size):
+    images, donors = torch.rand(2, 3, 3, size, size, generator=torch.Generator().manual_seed(0))
+    shares = [0.0, 0.4, 1.0]
+    found = with_looks(images, donors, torch.tensor(shares))
+    for i, share in enumerate(shares):
+        assert torch.allclose(found[i], with_look(images[i], donors[i], share), atol=1e-4)
+    assert torch.allclose(found[0], images[0], atol=1e-5)
+    assert not torch.allclose(found[1], images[1], atol=0.01)
+
+
+def test_a_grey_image_has_only_lightness():
+    grey = torch.rand(2, 1, 4, 4).expand(-1, 3, -1, -1)
+    light, one, two = opponent(grey).unbind(1)
+    assert torch.allclose(light, 3**0.5 * grey[:, 0])
+    assert torch.allclose(one, torch.zeros(()), atol=1e-6)
+    assert torch.allclose(two, torch.zeros(()), atol=1e-6)
 
 
 def test_a_black_image_takes_no_amplitude_from_nowhere():
-    found = swap_looks(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1, 2))
-    assert all(torch.isfinite(images).all() for images in found)
+    assert torch.isfinite(with_looks(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1))).all()
 
 
-def test_smix_with_amplitude_mixes_images_with_swapped_looks():
-    method = build("smix", amplitude=0.5, weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
-    x1, x2 = (samples(pair_batch()[name].index, seed) for name, seed in (("x1", 1), ("x2", 2)))
-    x1.noise = torch.rand(PAIRS, method.streams().streams["x1"].noise, generator=torch.Generator().manual_seed(4))
-    lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), x1.noise[:, :NUMBERS])
+def test_a_look_comes_from_the_other_side_and_another_pair():
+    both = torch.tensor([1, 2, 3, -1, -2, -3])
+    assert others(both).tolist() == [-3, -1, -2, 3, 1, 2]
+
+
+def relooked(batch: Batch, shares: Tensor) -> Batch:
+    """Every image with the look of the one before it on the other side, one by one."""
+    x1, x2 = batch["x1"], batch["x2"]
     turned = []
-    for own, other, share in ((x1, x2, x1.noise[:, NUMBERS]), (x2, x1, x1.noise[:, NUMBERS + 1])):
-        images = [by_amplitude(a, b, 0.5 * w.item()) for a, b, w in zip(own.x, other.x, share)]
+    for own, other, share in zip((x1, x2), (x2, x1), shares.chunk(2)):
+        images = [with_look(own.x[i], other.x[i - 1], share[i].item()) for i in range(PAIRS)]
         turned.append(replace(own, x=torch.stack(images)))
-    x, y = mixed(Batch(dict(zip(("x1", "x2"), turned)), torch.empty(0)), lam)
-    loss, _ = method(Batch({"x1": x1, "x2": x2}, torch.empty(0)))
-    assert torch.allclose(loss, soft_cross_entropy(method.model(x), y), atol=1e-4)
+    return Batch(dict(zip(("x1", "x2"), turned)), batch.noise)
+
+
+def with_noise(batch: Batch, numbers: int) -> Batch:
+    noise = torch.rand(PAIRS, numbers, generator=torch.Generator().manual_seed(4))
+    return Batch({"x1": replace(batch["x1"], noise=noise), "x2": batch["x2"]}, batch.noise)
+
+
+def test_smix_with_looks():
+    method = build("smix", looks=0.5, weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
+    batch = with_noise(pair_batch(), method.streams().streams["x1"].noise)
+    noise = batch["x1"].noise
+    lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), noise[:, :NUMBERS])
+    shares = 0.5 * torch.cat([noise[:, NUMBERS], noise[:, NUMBERS + 1]])
+    x, y = mixed(relooked(batch, shares), lam)
+    assert torch.allclose(method(batch)[0], soft_cross_entropy(method.model(x), y), atol=1e-4)
+
+
+def shares_of(method, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """μ of x1 and of x2, and the parameters they come from."""
+    x1, x2 = batch["x1"], batch["x2"]
+    with torch.no_grad():
+        f1, f2 = method.model.features(x1.x), method.model.features(x2.x)
+    found = []
+    for own, other, k in ((f1, f2, 1), (f2, f1, 2)):
+        donor = torch.stack([other[i - 1] for i in range(PAIRS)])
+        alpha, beta = method.mixer.mixer(own, donor)
+        found.append((sample_beta(alpha, beta, x1.noise[:, k * NUMBERS : (k + 1) * NUMBERS]), alpha, beta))
+    share, alpha, beta = (torch.cat(each) for each in zip(*found))
+    return share, alpha, beta
+
+
+def test_lmix_learns_looks_against_the_classifier():
+    """θ and φ descend the CE of mixes with learned looks; ψ ascends it, and descends τ·KL(Beta ‖ uniform)."""
+    method = build("lmix", tau=0.3, beta_a=0.5, beta_b=2.0)
+    batch = with_noise(pair_batch(), 3 * NUMBERS)
+    loss, told = method(batch)
+    share, alpha, beta = shares_of(method, batch)
+    lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), batch["x1"].noise[:, :NUMBERS])
+    kl = kl_divergence(Beta(alpha, beta), Beta(torch.ones_like(alpha), torch.ones_like(beta))).mean()
+    x, y = mixed(relooked(batch, share.detach()), lam)
+    ce = soft_cross_entropy(method.model(x), y)
+    assert torch.allclose(loss, ce + 0.3 * kl, atol=1e-4)
+    assert torch.allclose(told["share"], share.mean())
+    for got, plain in zip(gradients(loss, method.model), gradients(ce, method.model)):
+        assert torch.allclose(got, plain, atol=1e-3)
+
+    def through_shares(values: Tensor) -> Tensor:
+        both = torch.cat([batch["x1"].x, batch["x2"].x])
+        images = with_looks(both, others(both), values)
+        turned = Batch({n: replace(batch[n], x=each) for n, each in zip(("x1", "x2"), images.chunk(2))}, batch.noise)
+        mix_, target = mixed(turned, lam)
+        return soft_cross_entropy(method.model(mix_), target)
+
+    up, down = gradients(through_shares(share), method.mixer), gradients(kl, method.mixer)
+    for got, a, b in zip(gradients(loss, method.mixer), up, down):
+        assert torch.allclose(got, -a + 0.3 * b, rtol=1e-2, atol=1e-5)
+    assert any(g.abs().max() > 1e-6 for g in up), "the adversary has something to ascend"
+
+
+def test_spread_lost_is_the_divergence_from_the_uniform():
+    alpha, beta = torch.tensor([1.0, 0.3, 5.0]), torch.tensor([1.0, 4.0, 5.0])
+    expected = kl_divergence(Beta(alpha, beta), Beta(torch.ones(3), torch.ones(3)))
+    assert torch.allclose(spread_lost(alpha, beta), expected, atol=1e-5)
+    assert spread_lost(alpha, beta)[0].abs() < 1e-6
 
 
 def test_smix_without_mixing_is_weighted_erm():
@@ -180,7 +254,7 @@ def gradients(loss: Tensor, module) -> list[Tensor]:
 @pytest.mark.parametrize("omega", [0.0, 1e-3, 100.0])
 def test_lmix_signs(omega, reverse_reg):
     """θ and φ (f, g) descend CE; ψ (h) ascends CE, and descends ω·Reg, or ascends it when read literally."""
-    method, batch = build("lmix", omega=omega, reverse_reg=reverse_reg), pair_batch()
+    method, batch = build("lmix", learns="weight", omega=omega, reverse_reg=reverse_reg), pair_batch()
     loss, _ = method(batch)
     ce, reg = lmix_reference(method, batch)
     assert torch.allclose(loss, ce + omega * reg)

@@ -99,7 +99,8 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     places = [next(i for i, heading in enumerate(page.headings) if words in heading) for words in order]
     assert places == sorted(places)
     for chart in ("How often each sample was right", "Loss of the two sides", "Samples never right so far",
-                  "How well they are found", "Learned α and β", "Mean of λ", "Density of λ"):  # fmt: skip
+                  "How well they are found", "Learned α and β", "Mean of μ", "Density of λ",
+                  "Density of μ"):  # fmt: skip
         assert chart in page.text
     scores = trained[2].result.scores
     assert f"{scores.unbiased:.1%}" in page.text
@@ -280,14 +281,21 @@ def test_the_looks_are_at_what_the_network_sees(tiny):
 
 def test_mixes_are_shown_with_the_looks_they_were_learnt_in(tiny):
     partition = unskew.identify(tiny, "oracle")
-    plain, swapped = (unskew.train(tiny, partition, "smix", amplitude=share, **QUICK) for share in (0.0, 1.0))
-    one, two = (mixing(tiny, partition, run) for run in (plain, swapped))
-    assert one is not None
-    assert two is not None
-    assert "amplitude" not in one.about
-    assert "up to 100% of the other's amplitude spectrum" in two.about
-    assert [mix.shares for mix in one.mixes] == [mix.shares for mix in two.mixes], "the same pairs at the same λ"
-    assert all(a.src != b.src for a, b in zip(one.mixes, two.mixes))
+    made = [("smix", {}), ("smix", {"looks": 1.0}), ("lmix", {}), ("lmix", {"learns": "weight"})]
+    runs = [unskew.train(tiny, partition, method, **options, **QUICK) for method, options in made]
+    plain, drawn, learned, weights = (mixing(tiny, partition, run) for run in runs)
+    assert "look" not in plain.about
+    assert "takes up to 100% of the look" in drawn.about
+    assert "a learned share μ of the look" in learned.about
+    assert "α and β are learned" in weights.about
+    for other in (drawn, learned):
+        assert [mix.shares for mix in plain.mixes] == [mix.shares for mix in other.mixes], "the same pairs, the same λ"
+        assert all(a.src != b.src for a, b in zip(plain.mixes, other.mixes))
+    titles = [" ".join(str(chart) for chart in each.charts) for each in (plain, learned, weights)]
+    assert ["Density of λ" in text for text in titles] == [True] * 3
+    assert ["Density of μ" in text for text in titles] == [False, True, False]
+    assert ["Mean of μ" in text for text in titles] == [False, True, False]
+    assert ["Mean of λ" in text for text in titles] == [False, False, True]
 
 
 def test_the_density_of_a_beta_has_area_one():

@@ -71,3 +71,15 @@ class LearnableMix(nn.Module):
         mean = alpha / (alpha + beta)
         reg = F.mse_loss(mean, torch.full_like(mean, self.target))
         return lam, reverse_gradient(reg) if self.reverse_reg else reg, alpha, beta
+
+
+def spread_lost(alpha: Tensor, beta: Tensor) -> Tensor:
+    """KL(Beta(α, β) ‖ uniform): 0 for the uniform, without bound as it narrows."""
+    both = alpha + beta
+    log_norm = torch.lgamma(both) - torch.lgamma(alpha) - torch.lgamma(beta)
+    mean_of_both = torch.digamma(both)
+    return (
+        log_norm
+        + (alpha - 1) * (torch.digamma(alpha) - mean_of_both)
+        + (beta - 1) * (torch.digamma(beta) - mean_of_both)
+    )

@@ -8,6 +8,7 @@ from torch import Tensor
 from unskew.data.partition import Partition
 from unskew.engine.method import losses
 from unskew.engine.streams import Stream
+from unskew.methods.sampling import sample_beta
 
 FAINT = 1e-6  # an amplitude below is rounding, and has no phase to speak of
 Pairing = Literal["aligned+conflicting", "aligned+aligned", "conflicting+conflicting", "all+all"]
@@ -36,19 +37,46 @@ def mix(lam: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     return lam * x1 + (1 - lam) * x2
 
 
-def swap_looks(x1: Tensor, x2: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """x1 with the amplitude spectrum A1^(1−μ)·A2^μ and x2 with A2^(1−ν)·A1^ν, for one (μ, ν) a pair: N×2.
+def fixed_beta(a: float, b: float, uniforms: Tensor) -> Tensor:
+    """λ ~ Beta(a, b) for each pair."""
+    alpha = torch.full((len(uniforms),), a, device=uniforms.device)
+    return sample_beta(alpha, torch.full_like(alpha, b), uniforms)
 
-    The phases stay, and so the shapes: what follows a shortcut of brightness, colour or grain takes on the looks of
-    the other, and is still of its class.
+
+def others(both: Tensor) -> Tensor:
+    """Of x1 and x2 one after the other: for each of them one from the other side, and of another pair.
+
+    Were it of the same pair, x1's look would go to x2 and be in the mix all the same, beside its label.
     """
-    with torch.autocast(x1.device.type, enabled=False):
-        one, two = (torch.fft.rfft2(x.float().contiguous()) for x in (x1, x2))
-        ratio = two.abs().clamp(min=FAINT) / one.abs().clamp(min=FAINT)
-        mu, nu = shares.float()[..., None, None, None].unbind(1)
-        images = (torch.fft.irfft2(each, s=x1.shape[-2:]).clamp(0, 1) for each in (one * ratio**mu, two * ratio**-nu))
-        first, second = (each.to(x1.dtype).contiguous(memory_format=torch.channels_last) for each in images)
-    return first, second
+    one, two = both.chunk(2)
+    return torch.cat([two.roll(1, 0), one.roll(1, 0)])
+
+
+def with_looks(images: Tensor, donors: Tensor, shares: Tensor) -> Tensor:
+    """Images with the amplitude spectrum A^(1−μ)·D^μ of lightness and the two opponent colours, D being the donor's.
+
+    The phases stay, and so the shapes: what follows a shortcut of brightness, colour or grain takes on the look of
+    another sample, and is still of its class (after Xu et al. 2021, who mix amplitudes to generalise over domains).
+    """
+    with torch.autocast(images.device.type, enabled=False):
+        own, lent = (torch.fft.rfft2(opponent(each.float())) for each in (images, donors))
+        ratio = lent.abs().clamp(min=FAINT) / own.abs().clamp(min=FAINT)
+        own = own * ratio ** shares.float()[:, None, None, None]
+        changed = colours(torch.fft.irfft2(own, s=images.shape[-2:])).clamp(0, 1)
+    return changed.to(images.dtype).contiguous(memory_format=torch.channels_last)
+
+
+def opponent(images: Tensor) -> Tensor:
+    """Lightness, red against green, and both against blue: an orthogonal turn of the colours."""
+    red, green, blue = images.unbind(1)
+    return torch.stack([(red + green + blue) / 3**0.5, (red - green) / 2**0.5, (red + green - 2 * blue) / 6**0.5], 1)
+
+
+def colours(turned: Tensor) -> Tensor:
+    """What :func:`opponent` was given."""
+    light, one, two = turned.unbind(1)
+    base = light / 3**0.5 + two / 6**0.5
+    return torch.stack([base + one / 2**0.5, base - one / 2**0.5, light / 3**0.5 - 2 * two / 6**0.5], 1)
 
 
 def mixed_losses(logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:

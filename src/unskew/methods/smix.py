@@ -9,8 +9,17 @@ from torch import Tensor
 from unskew.data.partition import Partition
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
-from unskew.methods.mixing import Pairing, mix, mixed_losses, pair_streams, pools, swap_looks
-from unskew.methods.sampling import NUMBERS, sample_beta
+from unskew.methods.mixing import (
+    Pairing,
+    fixed_beta,
+    mix,
+    mixed_losses,
+    others,
+    pair_streams,
+    pools,
+    with_looks,
+)
+from unskew.methods.sampling import NUMBERS
 from unskew.options import option
 
 
@@ -18,7 +27,7 @@ class SMix(Method):
     """Loss = (1 − γ)·L(aligned) + γ·L(conflicting) + ζ·L(mix), with λ ~ Beta(α, β) weighing the aligned sample.
 
     Departures and readings: the weighted part and the mix see the same images of a step; the three batches go
-    through the network in one pass, so BatchNorm sees them together.
+    through the network in one pass, so BatchNorm sees them together. ``looks`` is not in the paper.
     """
 
     @dataclass(frozen=True)
@@ -33,8 +42,8 @@ class SMix(Method):
         pairing: Pairing | Literal["single"] = option(
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
         )
-        amplitude: float = option(
-            0.0, "before x1 and x2 are mixed, each takes U(0, this) of the other's amplitude spectrum", least=0, most=1
+        looks: float = option(
+            0.0, "before they are mixed, each takes U(0, this) of the look of one from the other side", least=0, most=1
         )
         with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
@@ -54,7 +63,7 @@ class SMix(Method):
         if self.config.zeta and self.config.pairing == "single":
             streams["x1"] = Stream(torch.arange(len(self.data)))
         elif self.config.zeta and self.config.pairing != "single":
-            numbers = NUMBERS + (2 if self.config.amplitude else 0)
+            numbers = NUMBERS + (2 if self.config.looks else 0)
             streams |= pair_streams(self.partition, self.config.pairing, self.config.with_replacement, numbers)
         if self.config.weighted_erm and not self._pair_is_weighted:
             pool = pools(self.partition)
@@ -90,10 +99,8 @@ class SMix(Method):
         x1 = batch["x1"]
         if "x2" not in batch:
             return x1.x, torch.ones(len(x1.y), device=x1.x.device)
-        a = torch.full((len(x1.y),), self.config.beta_a, device=x1.x.device)
-        b = torch.full_like(a, self.config.beta_b)
-        lam = sample_beta(a, b, x1.noise[:, :NUMBERS])
-        first, second = x1.x, batch["x2"].x
-        if self.config.amplitude:
-            first, second = swap_looks(first, second, self.config.amplitude * x1.noise[:, NUMBERS:])
-        return mix(lam, first, second), lam
+        lam = fixed_beta(self.config.beta_a, self.config.beta_b, x1.noise[:, :NUMBERS])
+        both = torch.cat([x1.x, batch["x2"].x])
+        if self.config.looks:
+            both = with_looks(both, others(both), self.config.looks * torch.cat([*x1.noise[:, NUMBERS:].T]))
+        return mix(lam, *both.chunk(2)), lam

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.random import generator
-from unskew.methods.mixing import Pairing, mix, pools, swap_looks
-from unskew.methods.sampling import NUMBERS, sample_beta
+from unskew.methods.mixing import Pairing, fixed_beta, mix, others, pools, with_looks
+from unskew.methods.sampling import NUMBERS
 from unskew.pages.accuracy import title
 from unskew.pages.chart import line_chart
 from unskew.pages.images import Encoder, encoder_for
@@ -21,6 +21,8 @@ from unskew.training import Run
 MIXES = 12
 BUDGET = 150_000
 MOMENTS = 4  # epochs whose density is drawn
+Betas = Sequence[tuple[int, float, float]]  # epoch, α, β
+Share = float | tuple[float, float]  # of another's look: uniform up to, or the α and β of its Beta
 
 
 @dataclass(frozen=True)
@@ -52,26 +54,34 @@ class Mixing:
 
 def mixing(data: Dataset, partition: Partition | None, run: Run) -> Mixing | None:
     """None for a method that draws no λ from a Beta for pairs of an aligned and a conflicting sample."""
-    learned = bool(run.metrics) and "alpha" in run.metrics[0] and "beta" in run.metrics[0]
     config = run.result.config
     pairing = config.get("pairing", "aligned+conflicting")
     if partition is None or pairing not in get_args(Pairing):
         return None
-    if learned:
-        betas = [(int(row["epoch"]), float(row["alpha"]), float(row["beta"])) for row in run.metrics]
-        about = "λ weighs the aligned sample; α and β are learned, here averaged over the pairs of an epoch."
-    elif "beta_a" in config and config.get("zeta", 1):
-        betas = [(run.result.epoch, float(config["beta_a"]), float(config["beta_b"]))]
-        about = f"λ weighs the aligned sample; λ ~ Beta({betas[0][1]:g}, {betas[0][2]:g}), fixed."
-    else:
+    learned = [
+        (int(row["epoch"]), float(row["alpha"]), float(row["beta"]))
+        for row in run.metrics
+        if "alpha" in row and "beta" in row
+    ]
+    looks = config.get("learns") == "look"
+    if not (learned or ("beta_a" in config and config.get("zeta", 1))):
         return None
-    if not all(np.isfinite(values).all() for values in betas):
+    if not all(np.isfinite(values).all() for values in learned):
         return None
-    swapped = float(config.get("amplitude", 0))
-    if swapped:
-        about += f" Before that, each of a pair takes up to {swapped:.0%} of the other's amplitude spectrum."
-    mixes = _mixes(data, partition, pairing, betas[-1], swapped, run.result.seed)
-    return Mixing(title(run), about, _charts(run, betas, learned), mixes)
+    weights = learned if learned and not looks else [(run.result.epoch, config["beta_a"], config["beta_b"])]
+    _, alpha, beta = weights[-1]
+    how = "α and β are learned, here averaged over the pairs of an epoch" if weights is learned else "fixed"
+    about = f"λ ~ Beta({alpha:.3g}, {beta:.3g}), {how}. It weighs the aligned sample."
+    share: Share = learned[-1][1:] if looks and learned else float(config.get("looks", 0))
+    if isinstance(share, tuple):
+        about += " Before that, each takes a learned share μ of the look (the amplitude spectrum) of another sample."
+    elif share:
+        about += f" Before that, each takes up to {share:.0%} of the look (the amplitude spectrum) of another sample."
+    charts = _learned(run, learned, "μ" if looks else "λ") if len(learned) > 1 else []
+    sides = "Left: the mix is mostly the conflicting sample. Right: mostly the aligned one."
+    own = "Left: each keeps its own look. Right: it takes another's."
+    charts += [_densities(weights, "λ", sides), *([_densities(learned, "μ", own)] if looks and learned else [])]
+    return Mixing(title(run), about, charts, _mixes(data, partition, pairing, (alpha, beta), share, run.result.seed))
 
 
 def density(alpha: float, beta: float, at: np.ndarray) -> np.ndarray:
@@ -81,31 +91,34 @@ def density(alpha: float, beta: float, at: np.ndarray) -> np.ndarray:
     return np.exp((alpha - 1) * np.log(at) + (beta - 1) * np.log1p(-at) - betaln(alpha, beta))
 
 
-def _charts(run: Run, betas: Sequence[tuple[int, float, float]], learned: bool) -> list[Markup]:
-    charts = []
-    if learned and len(betas) > 1:
-        lines = {"α": [a for _, a, _ in betas], "β": [b for _, _, b in betas]}
-        far = max(map(max, lines.values())) > 20 * min(map(min, lines.values()))
-        note = "The larger both are, the less λ varies." + (" Heights are logarithmic." if far else "")
-        charts.append(line_chart("Learned α and β", lines, log=far, note=note, colours=("c3", "c4")))
-        if "lambda" in run.metrics[0]:
-            mean = {"λ": [float(row["lambda"]) for row in run.metrics]}
-            note = "Mean share of the aligned sample: at 0.5 half of every mix still shows the shortcut."
-            charts.append(line_chart("Mean of λ", mean, note=note, colours=("c5",)))
+def _learned(run: Run, betas: Betas, symbol: str) -> list[Markup]:
+    lines = {"α": [a for _, a, _ in betas], "β": [b for _, _, b in betas]}
+    far = max(map(max, lines.values())) > 20 * min(map(min, lines.values()))
+    note = f"The larger both are, the less {symbol} varies." + (" Heights are logarithmic." if far else "")
+    charts = [line_chart("Learned α and β", lines, log=far, note=note, colours=("c3", "c4"))]
+    key, note = {
+        "λ": ("lambda", "Mean share of the aligned sample: at 0.5 half of every mix still shows the shortcut."),
+        "μ": ("share", "Mean share of another's look: the higher, the less a look tells of the class."),
+    }[symbol]
+    if key in run.metrics[0]:
+        mean = {symbol: [float(row[key]) for row in run.metrics]}
+        charts.append(line_chart(f"Mean of {symbol}", mean, note=note, colours=("c5",)))
+    return charts
+
+
+def _densities(betas: Betas, symbol: str, note: str) -> Markup:
     at = (np.arange(100) + 0.5) / 100
     moments = sorted({round(i * (len(betas) - 1) / max(MOMENTS - 1, 1)) for i in range(MOMENTS)})
     lines = {}
     for i in moments:
         epoch, alpha, beta = betas[i]
-        name = f"epoch {epoch}: Beta({alpha:.3g}, {beta:.3g})" if learned else f"Beta({alpha:g}, {beta:g})"
+        name = f"Beta({alpha:.3g}, {beta:.3g})" if len(betas) == 1 else f"epoch {epoch}: Beta({alpha:.3g}, {beta:.3g})"
         lines[name] = density(alpha, beta, at).tolist()
-    note = "Left: the mix is mostly the conflicting sample. Right: mostly the aligned one."
-    charts.append(line_chart("Density of λ", lines, xs=at.tolist(), across=(0, 1), x_label="λ", note=note, top=12))
-    return charts
+    return line_chart(f"Density of {symbol}", lines, xs=at.tolist(), across=(0, 1), x_label=symbol, note=note, top=12)
 
 
 def _mixes(
-    data: Dataset, partition: Partition, pairing: str, last: tuple[int, float, float], swapped: float, seed: int
+    data: Dataset, partition: Partition, pairing: str, last: tuple[float, float], share: Share, seed: int
 ) -> list[Mix]:
     """Pairs drawn with the run's seed, mixed by the last epoch's Beta."""
     pool = pools(partition)
@@ -114,12 +127,13 @@ def _mixes(
         return []
     random = generator(seed, "mixes in the report")
     first, second = (p[torch.randint(len(p), (MIXES,), generator=random)] for p in (one, two))
-    alpha, beta = (torch.full((MIXES,), value) for value in last[1:])
-    lam = sample_beta(alpha, beta, torch.rand(MIXES, NUMBERS, generator=random))
-    one, two = (data.pixels[rows].permute(0, 3, 1, 2) / 255 for rows in (first, second))
-    if swapped:
-        one, two = swap_looks(one, two, swapped * torch.rand(MIXES, 2, generator=random))
-    mixed = (255 * mix(lam, one, two)).round().to(torch.uint8).permute(0, 2, 3, 1)
+    lam = fixed_beta(*last, torch.rand(MIXES, NUMBERS, generator=random))
+    both = data.pixels[torch.cat([first, second])].permute(0, 3, 1, 2) / 255
+    if isinstance(share, tuple):
+        both = with_looks(both, others(both), fixed_beta(*share, torch.rand(2 * MIXES, NUMBERS, generator=random)))
+    elif share:
+        both = with_looks(both, others(both), share * torch.rand(2 * MIXES, generator=random))
+    mixed = (255 * mix(lam, *both.chunk(2))).round().to(torch.uint8).permute(0, 2, 3, 1)
     encode: Encoder = encoder_for(mixed, range(MIXES), BUDGET)
     names = data.class_names
     return [
