@@ -43,7 +43,7 @@ def test_pseudo_groups_by_hand():
     name = f"{data.class_names[1]}/conflicting"
     assert found.worst_pseudo_group == found.groups[name] == pytest.approx(1 - (wrong.sum() // 2 / wrong.sum()).item())
     assert found.aligned == 1
-    assert found.balanced == pytest.approx((1 + found.conflicting) / 2)
+    assert found.balanced == pytest.approx(1 / 3 + 2 * found.conflicting / 3)
     assert found.worst_group == unskew.scores.score(predictions, data).worst_group
 
 

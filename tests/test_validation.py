@@ -38,7 +38,7 @@ def test_a_seed_decides_what_is_held_out(data):
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_balanced_is_the_mean_of_the_two_sides(data):
+def test_balanced_is_as_if_looks_were_spread_evenly_over_the_classes(data):
     class Guesses(torch.nn.Module):
         def forward(self, images):
             return torch.eye(3)[torch.zeros(len(images), dtype=torch.int64)]
@@ -46,7 +46,8 @@ def test_balanced_is_the_mean_of_the_two_sides(data):
     _, held = hold_out(data, unskew.identify(data, "oracle"), 0.25)
     found, scores = validate(Guesses(), held, "cpu"), evaluate(Guesses(), held, device="cpu")
     assert (found.aligned, found.conflicting, found.count) == (scores.aligned, scores.unbiased, len(held))
-    assert found.balanced == pytest.approx((found.aligned + found.conflicting) / 2)
+    assert data.num_classes == 3
+    assert found.balanced == pytest.approx(found.aligned / 3 + 2 * found.conflicting / 3)
 
 
 def test_a_share_without_conflicting_samples_is_refused(data):

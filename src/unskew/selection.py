@@ -29,7 +29,8 @@ class Validation:
     worst_pseudo_group : float
         The lowest of the (label, side) groups, those with few samples left aside: what to choose by.
     balanced : float
-        Mean of the two sides. Plain accuracy would choose the shortcut, which most samples follow.
+        Of the sides as they would be were looks and classes independent: 1/K of K classes' samples aligned. Plain
+        accuracy would choose the shortcut, which most samples follow.
     aligned, conflicting : float
         Not a number where no sample is on that side.
     worst_group : float or None
@@ -51,7 +52,7 @@ class Validation:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Higher is better; the mean of the sides decides between equals."""
+        """Higher is better; the balanced accuracy decides between equals."""
         return self.worst_pseudo_group, self.balanced
 
 
@@ -64,7 +65,6 @@ def validation_of(predictions: Tensor, sides: Dataset, truth: Dataset | None = N
     assert sides.aligned is not None
     side = (~sides.aligned).long()
     scores = score(predictions, replace(sides, bias=side))
-    two = [value for value in (scores.aligned, scores.unbiased) if value is not None]
     true = score(predictions, truth).worst_group if truth is not None and truth.bias is not None else None
     groups, large = {}, []
     for name, accuracy in scores.groups.items():
@@ -75,7 +75,10 @@ def validation_of(predictions: Tensor, sides: Dataset, truth: Dataset | None = N
             large.append(accuracy)
     worst = min(large or groups.values())
     aligned, conflicting = (math.nan if value is None else value for value in (scores.aligned, scores.unbiased))
-    return Validation(worst, sum(two) / len(two), aligned, conflicting, true, groups, scores.count)
+    own = 1 / sides.num_classes
+    known = [(w, v) for w, v in ((own, scores.aligned), (1 - own, scores.unbiased)) if v is not None]
+    balanced = sum(w * v for w, v in known) / sum(w for w, _ in known)
+    return Validation(worst, balanced, aligned, conflicting, true, groups, scores.count)
 
 
 class Selection:
