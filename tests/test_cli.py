@@ -73,7 +73,7 @@ def test_methods_and_data_sets_are_listed_a_line_each(run):
     for name in unskew.METHODS:
         assert [line for line in lines if line.split()[:1] == [name]], name
     (omega,) = [line for line in lines if "--method.omega" in line]
-    assert omega.split() == ["lmix:", "--method.omega", "0.001", "ω,", "weight", "of", "Reg"]
+    assert omega.split() == ["lmix:", "--method.omega", "0.001", "ω,", "weight", "of", "Reg,", "for", "weights"]
     (window,) = [line for line in lines if "--identify.window" in line]
     assert "updated" in window, "a pipe is not 80 columns wide"
     listed = run("datasets").out

@@ -53,7 +53,7 @@ def test_examples_run(example, environment):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("module", "method"), [("own_method", "Reweighted"), ("anchored_lmix", "AnchoredLMix")])
+@pytest.mark.parametrize(("module", "method"), [("own_method", "Reweighted")])
 def test_the_methods_in_the_examples_keep_the_contract(module, method, monkeypatch):
     from unskew.testing import check_method
 
