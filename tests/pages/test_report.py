@@ -98,7 +98,7 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
              "Mixing in l-mix", "Mixes, as l-mix", "Suspects", "How it was made"]  # fmt: skip
     places = [next(i for i, heading in enumerate(page.headings) if words in heading) for words in order]
     assert places == sorted(places)
-    for chart in ("How often each sample was right", "Loss of the two sides", "Samples never right so far",
+    for chart in ("How often each sample was right", "Loss of the two sides", "Suspects after each epoch",
                   "How well they are found", "Learned α and β", "Mean of μ", "Density of λ",
                   "Density of μ"):  # fmt: skip
         assert chart in page.text

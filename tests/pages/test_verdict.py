@@ -18,8 +18,9 @@ def case(right: torch.Tensor, classes: int = 2, aligned: torch.Tensor | None = N
     images = torch.zeros(n, 8, 8, 3, dtype=torch.uint8).permute(0, 3, 1, 2)
     data = Dataset(images, labels, [str(i) for i in range(n)], [f"k{i}" for i in range(classes)], aligned=aligned)
     predictions = torch.where(right, labels[:, None], (labels[:, None] + 1) % classes).to(torch.int16)
-    never = ~right.any(1)
-    return data, Partition.of(data, never, 1 - right.float().mean(1), "ph", predictions=predictions)
+    never = ~right.cumsum(1).bool()
+    score = 1 - right.float().mean(1)
+    return data, Partition.of(data, never[:, -1], score, "ph", predictions=predictions, suspects=never)
 
 
 def history(n: int, epochs: int = 8, never: int = 0, late: int = 0) -> torch.Tensor:
@@ -45,6 +46,15 @@ def test_a_list_that_still_shrinks_is_not_sure():
     assert stable.value == pytest.approx(10 / 25)
     assert stable.grade == "poor"
     assert found.sure == "low"
+
+
+def test_a_list_whose_length_stays_and_whose_samples_change_is_not_stable():
+    data, partition = case(history(200, never=20))
+    partition.suspects[:10, :-1] = False
+    partition.suspects[20:30, :-1] = True
+    stable = verdict(data, partition).meters[2]
+    assert stable.value == pytest.approx(10 / 30)
+    assert stable.reading == "20 → 20 suspected in the last 2 epochs, 33% in common"
 
 
 def test_a_class_that_was_never_learnt_is_told_apart_from_a_shortcut():

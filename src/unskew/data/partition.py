@@ -22,7 +22,7 @@ class Partition:
     ----------
     conflicting : bool tensor, N
     score : float tensor, N
-        From 0 (surely aligned) to 1 (surely conflicting); the prediction history's is its share of wrong answers.
+        From 0 (surely aligned) to 1 (surely conflicting); the prediction history's is how little its label is trusted.
     labels : int64 tensor, N
     ids, class_names : sequences of str
     how : str
@@ -31,6 +31,8 @@ class Partition:
         The class predicted after each epoch.
     losses : float16 tensor, N×K, optional
         The loss after each epoch.
+    suspects : bool tensor, N×K, optional
+        Who would have been conflicting, had stage 1 ended with that epoch.
     weight : float tensor, N, optional
         The weight each sample ended with in stage 1's loss.
     bias : int64 tensor, N, optional
@@ -52,6 +54,7 @@ class Partition:
     how: str
     predictions: Tensor | None = None
     losses: Tensor | None = None
+    suspects: Tensor | None = None
     weight: Tensor | None = None
     bias: Tensor | None = None
     fingerprint: str = ""
@@ -133,7 +136,7 @@ class Partition:
 
     def at(self, rows: Tensor) -> "Partition":
         """These rows, in this order."""
-        tensors = ("conflicting", "score", "labels", "predictions", "losses", "weight", "bias")
+        tensors = ("conflicting", "score", "labels", "predictions", "losses", "suspects", "weight", "bias")
         held = {name: getattr(self, name) for name in tensors}
         taken = {name: None if values is None else values[rows] for name, values in held.items()}
         return replace(self, ids=[self.ids[i] for i in rows.tolist()], fingerprint="", **taken)

@@ -38,7 +38,7 @@ def save_partition(partition: Partition, path: str | Path) -> None:
     extra: dict[str, Any] = {"ids": np.array(partition.ids, str), "class_names": np.array(partition.class_names, str)}
     extra |= {"how": np.array(partition.how), "made_by": np.array(partition.made_by)}
     extra["notes"] = np.array(list(partition.notes), str)
-    for name in ("predictions", "losses", "weight"):
+    for name in ("predictions", "losses", "suspects", "weight"):
         values = getattr(partition, name)
         if values is not None:
             extra[name] = values.numpy()
@@ -114,7 +114,7 @@ def _sidecar(path: Path, ids: list[str], names: list[str]) -> dict:
             extra["made_by"] = str(file["made_by"])
             if "predictions" in file:
                 extra["predictions"] = torch.from_numpy(renumber[file["predictions"][order]])
-            for name in ("losses", "weight"):
+            for name in ("losses", "suspects", "weight"):
                 if name in file:
                     extra[name] = torch.from_numpy(file[name][order])
             return extra

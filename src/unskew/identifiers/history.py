@@ -89,22 +89,22 @@ class PredictionHistory:
         before = torch.stack([p != self.labels for p in self.predictions[: -self.window]]).all(0)
         return 1 - int(self.never_right().sum()) / max(int(before.sum()), 1)
 
-    def trust(self) -> Tensor:
+    def trust(self, epochs: int | None = None) -> Tensor:
         """Mean probability of each sample's label in the later half of the epochs: low for what is not learnt.
 
         Where no losses were recorded, the share of those epochs in which it was right.
         """
-        later = len(self.predictions) // 2
+        end = len(self.predictions) if epochs is None else epochs
         if len(self.losses) == len(self.predictions):
-            return torch.stack([torch.exp(-each.float()) for each in self.losses[later:]]).mean(0)
-        return torch.stack([(p == self.labels).float() for p in self.predictions[later:]]).mean(0)
+            return torch.stack([torch.exp(-each.float()) for each in self.losses[end // 2 : end]]).mean(0)
+        return torch.stack([(p == self.labels).float() for p in self.predictions[end // 2 : end]]).mean(0)
 
-    def conflicting(self, cut: Cut = "valley") -> tuple[Tensor, Tensor]:
-        """Who is, and each sample's score: who is trusted less than at the valley of all, or was never once right."""
+    def conflicting(self, cut: Cut = "valley", epochs: int | None = None) -> tuple[Tensor, Tensor]:
+        """Who is, after so many epochs or all, and each sample's score: 1 − how far it is trusted, or was right."""
         if cut == "never":
-            right = self.times_right()
-            return right == 0, 1 - right.float() / len(self.predictions)
-        trust = self.trust()
+            right = torch.stack([p == self.labels for p in self.predictions[:epochs]])
+            return ~right.any(0), 1 - right.float().mean(0)
+        trust = self.trust(epochs)
         return trust < valley(trust), 1 - trust
 
     def partition(self, data: Dataset | None = None, fewest: int = FEWEST, cut: Cut = "valley") -> Partition:
@@ -114,6 +114,7 @@ class PredictionHistory:
         shared: dict[str, Any] = {
             "predictions": torch.stack(self.predictions, 1).cpu(),
             "losses": torch.stack(self.losses, 1).cpu() if len(self.losses) == len(self.predictions) else None,
+            "suspects": torch.stack([self.conflicting(cut, k + 1)[0] for k in range(len(self.predictions))], 1).cpu(),
             "weight": self.weights.cpu(),
             "notes": (note,) if note else (),
         }

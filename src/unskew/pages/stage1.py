@@ -18,18 +18,19 @@ def stage1_charts(data: Dataset, partition: Partition) -> list[Markup]:
     if partition.predictions is None or partition.predictions.shape[1] < 2:
         return []
     right = partition.predictions == partition.labels[:, None]
-    never = ~right.cumsum(1).bool()
     charts = [_histogram(partition, right.shape[1])]
     if partition.losses is not None and partition.conflicting.any():
         sides = {"conflicting": partition.conflicting, "aligned": ~partition.conflicting}
         lines = {name: _means(partition.losses, side) for name, side in sides.items()}
         note = "Mean loss of the samples that ended on each side: the further apart, the plainer the case."
         charts.append(line_chart("Loss of the two sides", lines, note=note, colours=SIDES))
-    note = "It only falls: a sample that is right once leaves the list."
-    count = {"conflicting": never.sum(0).tolist()}
-    charts.append(line_chart("Samples never right so far", count, note=note, colours=SIDES))
+    if partition.suspects is None:
+        return charts
+    note = "Who would be conflicting, had stage 1 ended with that epoch."
+    count = {"conflicting": partition.suspects.sum(0).tolist()}
+    charts.append(line_chart("Suspects after each epoch", count, note=note, colours=SIDES))
     if data.aligned is not None:
-        each = [quality(never[:, k], ~data.aligned) for k in range(never.shape[1])]
+        each = [quality(found, ~data.aligned) for found in partition.suspects.T]
         lines = {"F1": [q.f1 for q in each], "ρ": [q.rho for q in each]}
         lines |= {"precision": [q.precision for q in each], "recall": [q.recall for q in each]}
         note = "Against the truth that this data set knows, and stage 1 was not told."

@@ -68,7 +68,7 @@ def verdict(data: Dataset, partition: Partition) -> Verdict:
     over_time = _over_time(partition)
     meters = [] if count == 0 else [_share(classes, count, total), *over_time]
     watched = partition.times_right is not None
-    strict = int((partition.times_right == 0).sum()) if partition.times_right is not None else count
+    strict = count if partition.suspects is None else int(partition.suspects[:, -1].sum())
     best, enough = _best_accuracy(data, partition)
     learnt = best >= enough
     many = not watched or strict >= FEWEST * len(data.class_names)
@@ -115,13 +115,13 @@ def _doubts(total: int, count: int, strict: int, many: bool, firm: bool, best: f
         return [f"Every one of the {total:,} samples was learnt like the others of its class."]
     if not many:
         return [
-            f"Only {strict:,} of {total:,} samples were never learnt: too few to tell a shortcut from chance "
+            f"Only {strict:,} of {total:,} samples stand apart from what was learnt: too few to tell a shortcut from chance "
             f"or from wrong labels. The {count:,} most suspect are shown all the same."
         ]
     if not firm:
         return [
-            f"{strict:,} of {total:,} samples were never learnt, but a single look names mostly others, and the list "
-            "still shrinks: they are hard rather than against a pattern, or stage 1 was stopped too early."
+            f"{strict:,} of {total:,} samples were hardly learnt, but a single look names mostly others, and the list "
+            "still changes: they are hard rather than against a pattern, or stage 1 was stopped too early."
         ]
     return []
 
@@ -186,46 +186,40 @@ def _share(classes: Sequence[ClassFound], count: int, total: int) -> Meter:
     )
 
 
-def _never(partition: Partition) -> torch.Tensor | None:
-    """N×K: not once right up to each epoch."""
-    if partition.predictions is None or partition.predictions.shape[1] < 2:
-        return None
-    return ~(partition.predictions == partition.labels[:, None]).cumsum(1).bool()
-
-
 def _over_time(partition: Partition) -> list[Meter]:
-    never = _never(partition)
-    if never is None or not never[:, -1].any():
+    suspects = partition.suspects
+    if suspects is None or partition.predictions is None or suspects.shape[1] < 2 or not suspects[:, -1].any():
         return []
-    assert partition.predictions is not None
     wrong = partition.predictions != partition.labels[:, None]
     epochs = wrong.shape[1]
     accuracy = 1 - wrong.float().mean(0)
     learnt = (accuracy >= SP_ACCURACY).nonzero().flatten()
     look = int(learnt[0]) if len(learnt) else int(accuracy.argmax())
-    single, final = wrong[:, look], never[:, -1]
-    agree = (single & final).sum().item() / (single | final).sum().item()
     back = max(1, epochs // 4)
-    before = int(never[:, -1 - back].sum())
-    stable = int(final.sum()) / before
+    single, before, final = wrong[:, look], suspects[:, -1 - back], suspects[:, -1]
+    agree, stable = _in_common(single, final), _in_common(before, final)
     several = f"{back} epochs" if back > 1 else "epoch"
     return [
         Meter(
             "A single look agrees",
             agree,
             f"{int(single.sum()):,} wrong at epoch {look + 1} ({accuracy[look]:.0%} right), "
-            f"{int(final.sum()):,} never right: {agree:.0%} in common",
+            f"{int(final.sum()):,} suspected in the end: {agree:.0%} in common",
             _grade(agree, 0.6, 0.35),
             "Prediction history (PH) against a single prediction (SP): the more they agree, the plainer the case.",
         ),
         Meter(
             "Stable over the epochs",
             stable,
-            f"{before:,} → {int(final.sum()):,} never right in the last {several}",
+            f"{int(before.sum()):,} → {int(final.sum()):,} suspected in the last {several}, {stable:.0%} in common",
             _grade(stable, 0.9, 0.7),
-            "Samples that are still being learnt at the end would leave the list with more epochs.",
+            "A list that still changes at the end would be another with more epochs.",
         ),
     ]
+
+
+def _in_common(one: torch.Tensor, two: torch.Tensor) -> float:
+    return (one & two).sum().item() / (one | two).sum().item()
 
 
 def _grade(value: float, good: float, fair: float) -> str:
