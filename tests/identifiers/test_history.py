@@ -11,6 +11,7 @@ from unskew.engine.fit import decide, fit
 from unskew.engine.judgement import Judgement
 from unskew.errors import UnskewError
 from unskew.identifiers.history import PH, PredictionHistory, folds_of
+from unskew.pages.verdict import verdict
 from unskew.testing import TinyBackbone, check_method
 
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -146,6 +147,31 @@ def test_the_valley_takes_more_than_those_never_right():
     assert history.conflicting("valley")[0].tolist() == [True] * 10 + [False] * 40
     assert not history.conflicting("never")[0].any()
     assert history.partition().score.tolist() == pytest.approx((1 - history.trust()).tolist())
+
+
+def test_without_a_valley_it_is_those_never_right():
+    """Trust falls off evenly from 1 to 0: no place to cut, but for the one sample that was never right."""
+    history = PredictionHistory(torch.zeros(21, dtype=torch.int64), class_names=["a", "b"])
+    for epoch in range(20):
+        history.record(torch.arange(21), (torch.arange(21) <= epoch).logical_not().long())
+        history.end_epoch()
+    assert history.conflicting("valley")[0].tolist() == [False] * 20 + [True]
+
+
+def test_data_without_a_shortcut_is_not_accused():
+    data = unskew.load("digits:0.1")  # every colour in every class alike
+    partition = unskew.identify(data, progress=False)
+    assert partition.conflicting_share < 0.1
+    assert not verdict(data, partition).clear
+
+
+def test_the_suspects_of_every_epoch_are_kept():
+    history = PredictionHistory(torch.tensor([0, 0, 0, 1, 1, 1]))
+    for answer in ([0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 0]):
+        history.record(torch.arange(6), torch.tensor(answer))
+        history.end_epoch()
+    partition = history.partition(cut="never", fewest=1)
+    assert partition.suspects.int().T.tolist() == [[0, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1]]
 
 
 def test_nothing_conflicting_is_an_answer():

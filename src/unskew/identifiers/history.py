@@ -100,12 +100,17 @@ class PredictionHistory:
         return torch.stack([(p == self.labels).float() for p in self.predictions[end // 2 : end]]).mean(0)
 
     def conflicting(self, cut: Cut = "valley", epochs: int | None = None) -> tuple[Tensor, Tensor]:
-        """Who is, after so many epochs or all, and each sample's score: 1 − how far it is trusted, or was right."""
+        """Who is, after so many epochs or all, and each sample's score.
+
+        ``never``: who was not once right; scored by the share of wrong answers. ``valley``: who is trusted less than at
+        the valley of all samples' trust, scored by 1 − trust; where there is no valley, again who was not once right.
+        """
+        right = torch.stack([p == self.labels for p in self.predictions[:epochs]])
         if cut == "never":
-            right = torch.stack([p == self.labels for p in self.predictions[:epochs]])
             return ~right.any(0), 1 - right.float().mean(0)
         trust = self.trust(epochs)
-        return trust < valley(trust), 1 - trust
+        at = valley(trust)
+        return (trust < at) if at else ~right.any(0), 1 - trust
 
     def partition(self, data: Dataset | None = None, fewest: int = FEWEST, cut: Cut = "valley") -> Partition:
         """Widened, and said so, where fewer than ``fewest`` × classes conflict."""

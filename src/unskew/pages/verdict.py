@@ -115,8 +115,8 @@ def _doubts(total: int, count: int, strict: int, many: bool, firm: bool, best: f
         return [f"Every one of the {total:,} samples was learnt like the others of its class."]
     if not many:
         return [
-            f"Only {strict:,} of {total:,} samples stand apart from what was learnt: too few to tell a shortcut from chance "
-            f"or from wrong labels. The {count:,} most suspect are shown all the same."
+            f"Only {strict:,} of {total:,} samples stand apart: too few to tell a shortcut from chance or from "
+            f"wrong labels. The {count:,} most suspect are shown all the same."
         ]
     if not firm:
         return [

@@ -40,16 +40,27 @@ _HISTORIES: Mapping[str, Mapping[str, Any]] = {
     for epochs in (10, 40)
     for name, more in {"in sample": {}, "2 folds": {"folds": 2}}.items()
 }
-FOLDS = Table(
-    "folds",
+DIGITS_FOLDS = Table(
+    "digits-folds",
     "Stage 1 in sample and out of fold, and what s-mix makes of it",
     (
         *(Row(name, None, identify=stage1) for name, stage1 in _HISTORIES.items()),
         *(Row(f"smix, {name}", "smix", identify=stage1) for name, stage1 in _HISTORIES.items()),
     ),
+    ratios=(0.9, 0.95, 0.98),
+    data="digits:{ratio:g}",
+)
+_CUTS: Mapping[str, Mapping[str, Any]] = {
+    **{f"{cut}, K={k}": {"cut": cut, "epochs": k} for cut in ("never", "valley") for k in (10, 20, 40)},
+    "valley, K=40, 2 folds": {"cut": "valley", "epochs": 40, "folds": 2},
+}
+CUT = Table(
+    "cut",
+    "Stage 1 by its cut and its epochs",
+    tuple(Row(name, None, identify={**PH, **options}) for name, options in _CUTS.items()),
     ratios=(0.95, 0.99),
 )
-DIGITS_FOLDS = replace(FOLDS, name="digits-folds", ratios=(0.9, 0.95, 0.98), data="digits:{ratio:g}")
+DIGITS_CUT = replace(CUT, name="digits-cut", ratios=(0.1, 0.8, 0.9, 0.95, 0.98), data="digits:{ratio:g}")
 PRESETS = Table(
     "presets",
     "What the presets were chosen from, with a fifth of the training set to choose on",
@@ -113,5 +124,5 @@ ABLATION = Table(
 )
 
 OURS: Mapping[str, Table] = {
-    table.name: table for table in (BAR_LR, DIGITS, TYPE1, TUNING, FOLDS, DIGITS_FOLDS, PRESETS, ABLATION)
+    table.name: table for table in (BAR_LR, DIGITS, TYPE1, TUNING, CUT, DIGITS_CUT, DIGITS_FOLDS, PRESETS, ABLATION)
 }
