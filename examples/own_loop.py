@@ -18,10 +18,11 @@ for _ in range(10):
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        history.record(torch.arange(len(data)), model(images).argmax(1))
+        logits = model(images)
+        history.record(torch.arange(len(data)), logits.argmax(1), unskew.losses(logits, labels))
     history.end_epoch()
 
 partition = history.partition(data)
-print(int(partition.conflicting.sum()), "of", len(data), "samples were never once right")
+print(int(partition.conflicting.sum()), "of", len(data), "samples break the pattern")
 if data.aligned is not None:  # digits come with the truth
     print(partition.quality(data.aligned))

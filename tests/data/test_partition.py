@@ -33,6 +33,7 @@ def partitions(draw) -> tuple[Dataset, Partition]:
     more: dict = {"predictions": predictions} if draw(st.booleans()) else {}
     if draw(st.booleans()):
         more["weight"] = score * 2
+        more["suspects"] = integers(0, 1, n * epochs).reshape(n, epochs).bool()
     return data, Partition.of(data, integers(0, 1).bool(), score, "ph", **more)
 
 
@@ -49,7 +50,7 @@ def test_save_and_load_give_the_same_whatever_the_names_and_the_order_of_rows(tm
         csv.writer(file).writerows([header, *rows])
     again = load_partition(path, data)
     assert list(again.ids) == list(data.ids)
-    for name in ("conflicting", "score", "labels", "predictions", "weight", "bias", "times_right"):
+    for name in ("conflicting", "score", "labels", "predictions", "suspects", "weight", "bias", "times_right"):
         one, two = getattr(partition, name), getattr(again, name)
         assert (one is None) == (two is None), name
         assert one is None or torch.equal(one, two), name
