@@ -17,12 +17,13 @@ from unskew.options import option
 
 
 class LMix(Method):
-    """Loss = CE(g(f(x_mix)), y_mix) + a term for h; f and g descend the CE, h ascends it.
+    """Aligned samples are mixed with conflicting ones, in a way that a network h learns against the classifier.
 
-    What h decides is ``learns``. As the paper has it, the weight λ of the aligned sample: the term is ω·Reg. By default
-    the look: each sample first takes a share μ ~ Beta(h(f(x) ‖ f(donor))) of the amplitude spectrum of one from the
-    other side, λ is drawn from Beta(α, β), and the term is τ·KL(Beta ‖ uniform), which keeps the spread. The
-    label hangs on λ and not on μ, so h can only make images hard, and not labels (docs/mixing.md).
+    Loss = CE(g(f(x_mix)), y_mix) + a term for h; f and g descend the CE, h ascends it. What h decides is ``learns``. As
+    the paper has it, the weight λ of the aligned sample: the term is ω·Reg. By default the look: each sample first
+    takes a share μ ~ Beta(h(f(x) ‖ f(donor))) of the amplitude spectrum of one from the other side, λ is drawn from
+    Beta(α, β), and the term is τ·KL(Beta ‖ uniform), which keeps the spread. The label hangs on λ and not on μ, so h
+    can only make images hard, and not labels (docs/mixing.md).
 
     Departures and readings: Reg is minimised by h (``reverse_reg`` for the other sign); the features that h sees
     come from one pass over both samples together, without gradient, in BatchNorm's train mode (``feature_bn``).
