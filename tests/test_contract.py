@@ -85,6 +85,14 @@ class Forgets(ERM):
         self.steps += 1
 
 
+class Rounds(ERM):
+    """Its mean is a product with a matrix, which autocast rounds."""
+
+    def forward(self, batch: Batch) -> Loss:
+        each = losses(self.model(batch["all"].x), batch["all"].y)
+        return each @ torch.full_like(each, 1 / len(each)), {}
+
+
 class Rolls(ERM):
     def streams(self) -> Streams:
         return Streams({"all": Stream(torch.randperm(len(self.data))[:20])}, samples=20)
@@ -98,6 +106,7 @@ class Rolls(ERM):
         (Masks, WaitedForTheHost, "aten.index"),
         (Writes, WaitedForTheHost, "index_put"),
         (Forgets, AssertionError, "resumed"),
+        (Rounds, AssertionError, "under bfloat16"),
         (Rolls, AssertionError, "not a function of"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,8 +89,9 @@ def check_method(method: type[Method], *, data: Dataset | None = None, **options
 
     It builds, steps and predicts; its options are a frozen dataclass apart from the settings; a saved state gives
     the same logits; a run killed in the middle of an epoch and resumed ends with the same weights; a step never
-    waits for the host; one that is ``recordable`` leaves nothing in Python; and, unless it is ``coupled``, two
-    processes with half the batch each have, together, one process's gradient.
+    waits for the host; one that is ``recordable`` leaves nothing in Python; what it does outside its networks keeps
+    its precision under bfloat16; and, unless it is ``coupled``, two processes with half the batch each have, together,
+    one process's gradient.
 
     Parameters
     ----------
@@ -112,6 +114,7 @@ def check_method(method: type[Method], *, data: Dataset | None = None, **options
     _check_options(method)
     _check_streams(job, data, partition)
     _check_step(job, data, partition)
+    _check_bfloat16(job, data, partition)
     _check_resume(job, data, partition)
     if not method.coupled:
         _check_halves(job, data, partition)
@@ -179,6 +182,24 @@ def _whereabouts(method: Method) -> dict[str, Any]:
     for name, value in (*method.named_parameters(), *method.named_buffers()):
         found[name] = value.data_ptr()
     return found
+
+
+def _check_bfloat16(job: Job, data: Dataset, partition: Partition | None) -> None:
+    """Networks apart, a step's loss is the same: autocast rounds every matrix product to two digits, a loss's too."""
+    found = []
+    for precision in ("float32", "bfloat16"):
+        settings = dataclasses.replace(job.settings, precision=precision)
+        at = dataclasses.replace(job, settings=settings)
+        method, engine, batch = _first_batch(at, data, partition)
+        for network in method.children():
+            for module in network.modules():
+                module.forward = torch.autocast("cpu", enabled=False)(module.forward)
+        found.append(method.train_step(engine, batch)[0])
+    exact, rounded = (loss.item() for loss in found)
+    assert math.isclose(exact, rounded, rel_tol=1e-5), (
+        f"under bfloat16 the first loss is {rounded:.6g} instead of {exact:.6g}, though its networks had float32: do "
+        "matrix products in `with torch.autocast(device.type, enabled=False)`, or without @"
+    )
 
 
 def _check_resume(job: Job, data: Dataset, partition: Partition | None) -> None:

@@ -283,7 +283,7 @@ def test_selecmix_contrastive_loss():
         positives = [j for j in others if labels[j] == labels[i]]
         p = np.array([np.exp(z[i] @ z[j] / tau) / bottom for j in positives])
         total += -(p**q * np.log(p)).mean() / 5
-    found = contrastive_loss(torch.tensor(z), torch.tensor(labels), tau, q)
+    found = contrastive_loss(torch.tensor(z @ z.T), torch.tensor(labels), tau, q)
     assert found.item() == pytest.approx(total, rel=1e-6)
 
 
@@ -301,7 +301,7 @@ def test_selecmix_learns_the_mix_as_the_partners_label_in_several_updates():
                 logits = self.model(lam * own.x + (1 - lam) * partner.x)
                 picked = logits.log_softmax(1)[range(len(partner.y)), partner.y]
                 z = nn.functional.normalize(self.auxiliary(own.x), dim=1)
-            expected = -picked.mean() + contrastive_loss(z, own.y, 0.2, 0.7)
+            expected = -picked.mean() + contrastive_loss(z @ z.T, own.y, 0.2, 0.7)
             loss, metrics = super().forward(batch)
             seen.append((loss.detach(), expected, own, partner))
             return loss, metrics

@@ -54,12 +54,12 @@ class GroupDRO(Method):
         each = losses(self.model(samples.x), samples.y)
         every = torch.arange(len(self.q), device=each.device)
         inside = (self.group[samples.index][:, None] == every).to(each.dtype)
-        group_losses = (each @ inside) / inside.sum(0).clamp(min=1)
+        group_losses = (each[:, None] * inside).sum(0) / inside.sum(0).clamp(min=1)
         with torch.no_grad():
-            adjusted = group_losses.float() + self.config.adjustment / self.size.sqrt()
+            adjusted = group_losses + self.config.adjustment / self.size.sqrt()
             raised = self.q * torch.exp(self.config.step * adjusted)
             self.q.copy_(raised / raised.sum())
-        return group_losses @ self.q.to(group_losses.dtype, copy=True), {"largest_q": self.q.max()}
+        return (group_losses * self.q.clone()).sum(), {"largest_q": self.q.max()}
 
     def epoch_end(self, engine: Engine) -> None:
         self.q.copy_(engine.gather(self.q[None]).mean(0))

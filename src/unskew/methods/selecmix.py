@@ -56,7 +56,8 @@ class SelecMix(Method):
 
     def train_step(self, engine: Engine, batch: Batch) -> Loss:
         samples = batch["all"]
-        chosen = self.partners(samples, batch.noise)
+        with engine.fabric.autocast():
+            chosen = self.partners(samples, batch.noise)
         partner = Samples(samples.x[chosen], samples.y[chosen], samples.index[chosen], samples.noise)
         total = torch.zeros((), device=samples.x.device)
         updates = max(len(samples.y) // self.config.minibatch, 1)
@@ -71,15 +72,21 @@ class SelecMix(Method):
     @torch.no_grad()
     def partners(self, samples: Samples, coin: Tensor) -> Tensor:
         """For each sample the row of its partner; its own where the batch has none."""
-        embedded = F.normalize(self.auxiliary(samples.x).float(), dim=1)
-        return choose_partners(embedded @ embedded.T, samples.y, coin[0] > 0.5)
+        return choose_partners(similarities(self.auxiliary(samples.x)), samples.y, coin[0] > 0.5)
 
     def forward(self, batch: Batch) -> Loss:
         samples, partner = batch["all"], batch["partner"]
         lam = samples.noise[:, 0] / 2
         mixed = losses(self.model(mix(lam, samples.x, partner.x)), partner.y).mean()
-        embedded = F.normalize(self.auxiliary(samples.x).float(), dim=1)
-        return mixed + contrastive_loss(embedded, samples.y, self.config.temperature, self.config.q), {}
+        alike = similarities(self.auxiliary(samples.x))
+        return mixed + contrastive_loss(alike, samples.y, self.config.temperature, self.config.q), {}
+
+
+def similarities(embedded: Tensor) -> Tensor:
+    """Cosine of every two rows, in full precision: bfloat16 has two digits, and every pair would be a little alike."""
+    with torch.autocast(embedded.device.type, enabled=False):
+        unit = F.normalize(embedded.float(), dim=1)
+        return unit @ unit.T
 
 
 def choose_partners(similarity: Tensor, labels: Tensor, same_label: Tensor) -> Tensor:
@@ -92,9 +99,9 @@ def choose_partners(similarity: Tensor, labels: Tensor, same_label: Tensor) -> T
     return torch.where(same_label, least, most)
 
 
-def contrastive_loss(embedded: Tensor, labels: Tensor, temperature: float, q: float) -> Tensor:
-    """Supervised contrastive loss in which a pair of probability p weighs p^q; ``embedded`` has unit rows."""
-    scaled = embedded @ embedded.T / temperature
+def contrastive_loss(similarity: Tensor, labels: Tensor, temperature: float, q: float) -> Tensor:
+    """Supervised contrastive loss in which a pair of probability p weighs p^q."""
+    scaled = similarity / temperature
     own = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     log_p = scaled - scaled.masked_fill(own, -torch.inf).logsumexp(1, keepdim=True)
     positive = ((labels[:, None] == labels[None, :]) & ~own).float()
