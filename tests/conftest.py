@@ -1,6 +1,7 @@
 """Every test has a cache folder of its own, and small data to train on."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from unskew.data.dataset import Dataset
 from unskew.testing import tiny_data
 
 torch.set_num_threads(1)
+# A shell that puts the tests in the background has them, and what they start, ignore Ctrl-C, which some of them send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
