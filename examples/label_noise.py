@@ -1,8 +1,9 @@
 """python examples/label_noise.py [--data digits] [--shares 0 .05 .1] [--seeds 3] [--out FILE]: what wrong labels do.
 
 A mislabelled sample is never right either, and stage 1 cannot tell it from one that breaks the shortcut. This gives a
-share of the training labels another class at random, and trains with the partition as it is found, and once more as if
-a person had gone through the suspects (`unskew view`) and taken the wrong labels out. One line of JSON a run.
+share of the training labels another class at random, and trains with the partition as it is found, without what
+`check_labels` marks, and as if a person had gone through the suspects (`unskew view`) and taken the wrong labels out.
+One line of JSON a run.
 """
 
 import argparse
@@ -44,10 +45,18 @@ def main() -> None:
                 "breaking": [int((suspects & breaking).sum()), int(breaking.sum())],
                 "wrong_labels": [int((suspects & wrong).sum()), int(wrong.sum())],
             }
-            cleaned = data.subset((~(suspects & wrong)).nonzero().flatten())
-            for looked, learnt in {"as found": data, "wrong labels taken out": cleaned}.items():
-                if looked != "as found" and not share:
+            check = unskew.check_labels(data, partition, seed=seed, progress=False)
+            marked = check.wrong > 0.5
+            found["checked"] = {
+                "share": check.share,
+                "wrong_labels": int((marked & wrong).sum()),
+                "breaking": int((marked & breaking).sum()),
+            }
+            left_out = {"as found": torch.zeros_like(wrong), "checked": marked, "looked at": suspects & wrong}
+            for looked, out in left_out.items():
+                if looked == "looked at" and not share:
                     continue
+                learnt = data.subset((~out).nonzero().flatten())
                 sides = partition.matched_to(learnt)
                 for method in ("erm", "smix", "lmix"):
                     more = {"test": splits.test, "seed": seed, "epochs": 20, "progress": False}

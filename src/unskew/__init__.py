@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unskew.export import export_onnx, export_safetensors
     from unskew.identifiers import identify
     from unskew.identifiers.history import PredictionHistory
+    from unskew.identifiers.labels import check_labels
     from unskew.methods import METHODS
     from unskew.methods.learnable import LearnableMix
     from unskew.models import load_model
@@ -38,6 +39,7 @@ _HOME = {
     **dict.fromkeys(("export_onnx", "export_safetensors"), "unskew.export"),
     "identify": "unskew.identifiers",
     "PredictionHistory": "unskew.identifiers.history",
+    "check_labels": "unskew.identifiers.labels",
     "METHODS": "unskew.methods",
     "LearnableMix": "unskew.methods.learnable",
     "load_model": "unskew.models",
@@ -48,8 +50,8 @@ _HOME = {
 }
 __all__ = [
     "METHODS", "Batch", "Dataset", "LearnableMix", "Method", "Partition", "PredictionHistory", "Result", "Run",
-    "Scores", "Stream", "Streams", "UnskewError", "evaluate", "export_onnx", "export_safetensors", "identify",
-    "load", "load_model", "load_splits", "losses", "report", "train",
+    "Scores", "Stream", "Streams", "UnskewError", "check_labels", "evaluate", "export_onnx", "export_safetensors",
+    "identify", "load", "load_model", "load_splits", "losses", "report", "train",
 ]  # fmt: skip
 
 

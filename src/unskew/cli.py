@@ -33,10 +33,15 @@ from unskew.flags import (
     TrainedRun,
     whole,
 )  # fmt: skip
+from unskew.label_check import check_labels
 from unskew.paper.commands import app as paper
 from unskew.view.command import view
 
-TAKES = {"train": ("method", "identify"), "identify": ("identify",)}  # which dotted options a command has
+TAKES = {
+    "train": ("method", "identify"),
+    "identify": ("identify",),
+    "check-labels": (),
+}  # which dotted options a command has
 
 app = App(
     name="unskew",
@@ -48,6 +53,7 @@ app = App(
 )
 app.command(paper)
 app.command(view)
+app.command(check_labels)
 _overrides: dict[str, dict[str, Any]] = {}  # the dotted options of this call
 _said: list[str] = []  # and all of it, for the report
 

@@ -17,12 +17,23 @@ TENSORBOARD = "tensorboard"
 CONFIG, RESULTS, METRICS, REPORT = "config.yaml", "results.jsonl", "metrics.csv", "report.html"
 PARTITION, CORRECTIONS = "partition.csv", "corrections.csv"
 STAGE1_CHECKPOINT, STAGE1_MODEL = "identify.checkpoint.pt", "identify.safetensors"
+LABELS_CHECKPOINT = "labels.checkpoint.pt"
 CHECKPOINT, MODEL = "checkpoint.pt", "model.safetensors"
 PARTITION_FILES = tuple(
     name for path in (PARTITION, of_val(PARTITION)) for name in (str(path), sidecar(path).name)
 )  # the partition, and that of the validation set
 # Not the corrections: those are a person's work.
-OURS = (RESULTS, METRICS, REPORT, *PARTITION_FILES, STAGE1_CHECKPOINT, STAGE1_MODEL, CHECKPOINT, MODEL)
+OURS = (
+    RESULTS,
+    METRICS,
+    REPORT,
+    *PARTITION_FILES,
+    STAGE1_CHECKPOINT,
+    STAGE1_MODEL,
+    LABELS_CHECKPOINT,
+    CHECKPOINT,
+    MODEL,
+)
 
 
 def begin(out: Path, config: Mapping[str, Any], resume: bool) -> None:

@@ -12,10 +12,11 @@ from torch.distributions import Beta, kl_divergence
 import unskew
 from unskew.data.partition import Partition
 from unskew.engine.fit import decide
+from unskew.engine.looks import opponent, with_looks
 from unskew.engine.method import Batch, Samples
 from unskew.methods import METHODS
 from unskew.methods.learnable import LearnableMix, reverse_gradient, spread_lost
-from unskew.methods.mixing import opponent, others, with_looks
+from unskew.methods.mixing import others
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.testing import TinyBackbone, tiny_data
 

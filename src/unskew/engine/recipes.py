@@ -20,6 +20,7 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "sp": {**_ADAM, "epochs": 30},
         "jtt": {**_ADAM, "epochs": 6},
         "gce": {**_ADAM, "epochs": 6},
+        "labels": {"weight_decay": 1e-3},
     },
     "erm": {"weight_decay": 5e-4},
     **{
@@ -55,6 +56,7 @@ def _faces_or_birds(
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "digits": {
         "*": {"augment": "crop"},  # a mirrored digit is another sign
+        "stage 1": {"labels": {"epochs": 40}},
         **{method: {"epochs": 20} for method in ("erm", "mixup", "smix", "lmix", "lff", "jtt")},
         **{method: {"epochs": 20} for method in ("cvar-dro", "group-dro", "repair")},
         "selecmix": {"epochs": 60, "batch_size": 256, "minibatch": 32},  # partners must be there to be found

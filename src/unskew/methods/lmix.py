@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from unskew.data.partition import Partition
+from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Loss, Method, Samples
 from unskew.engine.streams import Streams
 from unskew.methods.learnable import LearnableMix, spread_lost
-from unskew.methods.mixing import Pairing, fixed_beta, mix, mixed_losses, others, pair_streams, with_looks
+from unskew.methods.mixing import Pairing, fixed_beta, mix, mixed_losses, others, pair_streams
 from unskew.methods.sampling import NUMBERS
 from unskew.models.network import Network
 from unskew.options import option

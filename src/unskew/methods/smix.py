@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from unskew.data.partition import Partition
+from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
 from unskew.methods.mixing import (
@@ -17,7 +18,6 @@ from unskew.methods.mixing import (
     others,
     pair_streams,
     pools,
-    with_looks,
 )
 from unskew.methods.sampling import NUMBERS
 from unskew.options import option

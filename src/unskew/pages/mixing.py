@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
+from unskew.engine.looks import with_looks
 from unskew.engine.random import generator
-from unskew.methods.mixing import Pairing, fixed_beta, mix, others, pools, with_looks
+from unskew.methods.mixing import Pairing, fixed_beta, mix, others, pools
 from unskew.methods.sampling import NUMBERS
 from unskew.pages.accuracy import title
 from unskew.pages.chart import line_chart

@@ -1,6 +1,6 @@
 """The corrections as several viewers share them: read again when they change, changed one at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 
@@ -29,15 +29,26 @@ class Marks:
 
     def change(self, name: str, mark: str | None) -> Mapping[str, str]:
         """Set the mark of one sample, or take it away."""
+
+        def put(marks: dict[str, str]) -> None:
+            if mark is None:
+                marks.pop(name, None)
+            else:
+                marks[name] = mark
+
+        return self._rewrite(put)
+
+    def propose(self, marks: Mapping[str, str]) -> Mapping[str, str]:
+        """Mark those that have no mark yet; what a person said stays."""
+        return self._rewrite(lambda there: there.update({**marks, **there}))
+
+    def _rewrite(self, how: Callable[[dict[str, str]], None]) -> Mapping[str, str]:
         from filelock import FileLock, Timeout
 
         try:
             with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=PATIENCE):
                 marks = dict(load_corrections(self.path)) if self.path.exists() else {}
-                if mark is None:
-                    marks.pop(name, None)
-                else:
-                    marks[name] = mark
+                how(marks)
                 save_corrections(self.path, marks)
         except Timeout:
             raise UnskewError(f"{self.path} is held by another program; the correction was not saved.") from None

@@ -97,6 +97,14 @@ class Samples:
 
 def open_run(folder: Path, data: str | None = None, data_dir: Path | None = None) -> Samples:
     """Read what ``unskew identify``, ``train`` or ``demo`` left, and load the images as they did."""
+    images, partition, source, loading = read_run(folder, data, data_dir)
+    return matched(partition, images, source, loading)
+
+
+def read_run(
+    folder: Path, data: str | None = None, data_dir: Path | None = None
+) -> tuple[Dataset, Partition, str, dict[str, Any]]:
+    """All images, the partition as its file has it, the name of the source, and how else it was loaded."""
     if not folder.is_dir():
         raise UnskewError(f"there is no run folder {folder}: give the --out of `unskew identify` or `unskew train`.")
     path = folder / PARTITION
@@ -118,7 +126,7 @@ def open_run(folder: Path, data: str | None = None, data_dir: Path | None = None
         images = unskew.load(source, **given, mapped=True)
     except UnskewError as error:
         raise UnskewError(f"the images of {folder} cannot be loaded (another place? --data SOURCE): {error}") from error
-    return matched(read_partition(path, images), images, source, given)
+    return images, read_partition(path, images), source, given
 
 
 def matched(partition: Partition, data: Dataset, source: str, loading: Mapping[str, Any]) -> Samples:
