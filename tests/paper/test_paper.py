@@ -162,6 +162,32 @@ def test_a_run_that_cannot_be_done_is_told_and_does_not_stop_the_rest(tmp_path):
     assert "lr must be above 0" in outcome.failed[0][1]
 
 
+def test_no_run_is_begun_that_would_not_end_in_time_and_the_next_call_goes_on(tmp_path):
+    options: dict = {"workers": 1, "device": "cpu", "data_dir": None, "say": print}
+    specs = tiny(["erm"], seeds=3)
+    first = run_all(specs, tmp_path, minutes=1 / 60, **options)  # torch alone takes a second to import
+    assert [len(first.done), len(first.left), first.failed] == [1, 2, []]
+    again = run_all(specs, tmp_path, minutes=10, **options)
+    assert [again.skipped, len(again.done), again.left] == [1, 2, []]
+
+
+def test_several_tables_in_one_call(run, cli, tmp_path):
+    options = ["--scale", "tiny", "--seeds", "1", "--workers", "2", "--results", tmp_path]
+    screen = run("paper", "run", "unbiased", "type1", "--methods", "erm", *options).out
+    assert "2 runs: 0 already there, 2 to do" in screen
+    assert screen.index("## unbiased") < screen.index("## type1")
+    late = run("paper", "run", "unbiased", "--methods", "smix", "--minutes", "1e-9", *options).out
+    assert "for want of time 1 runs were not begun" in late
+    for bad, what in (
+        (["unbiased", "tipe1"], "did you mean type1"),
+        (["unbiased", "type1", "--methods", "lmixx"], "these tables have no row 'lmixx'; did you mean lmix"),
+        (["unbiased", "--minutes", "0"], "--minutes above 0"),
+    ):
+        outcome = cli("paper", "run", *bad, *options)
+        assert outcome.status == 2
+        assert what in outcome.err
+
+
 def test_the_command_line(tmp_path, environment):
     command = [sys.executable, "-m", "unskew", "paper"]
     options = ["--scale", "tiny", "--results", str(tmp_path)]

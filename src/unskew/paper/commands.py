@@ -1,6 +1,7 @@
 """``unskew paper list | run NAME | show NAME``."""
 
 import json as to_json
+import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,13 +31,14 @@ def list_tables() -> None:
 def run(
     name: Name,
     /,
-    *,
+    *more: str,
     ratios: Annotated[list[float] | None, Parameter(consume_multiple=True)] = None,
     sets: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Photo sets among the columns.")] = None,
-    methods: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Rows of the table.")] = None,
+    methods: Annotated[list[str] | None, Parameter(consume_multiple=True, help="Rows of the tables.")] = None,
     seeds: int = 5,
     scale: Scale = "full",
     workers: int | None = None,
+    minutes: Annotated[float | None, Parameter(help="Begin no run that would not end by then.")] = None,
     device: str = "auto",
     compile: Annotated[bool, Parameter(help="torch.compile each run: worth it on a GPU.", negative="")] = False,
     executor: Annotated[
@@ -46,26 +48,35 @@ def run(
     weights: Annotated[Path | None, Parameter(help="ResNet-50 (v1) weights for photos.")] = None,
     results: Results = Path("results"),
 ) -> None:
-    """Run what a table needs and the results do not hold yet."""
+    """Run what one or more tables need and the results do not hold yet."""
     from unskew.paper.runner import default_workers, run_all
     from unskew.paper.search import run_search
 
-    table = table_named(name)
-    rows = _rows(table, methods)
-    chosen = _columns(table, ratios, sets)
-    if scale == "full":
-        chosen = _there(chosen, asked=sets is not None, data_dir=data_dir)
-    if seeds < 1 or (workers is not None and workers < 1):
-        raise UnskewError("--seeds and --workers must be at least 1.")
+    if seeds < 1 or (workers is not None and workers < 1) or (minutes is not None and not minutes > 0):
+        raise UnskewError("--seeds and --workers must be at least 1, and --minutes above 0.")
+    tables = [table_named(each) for each in (name, *more)]
     how: dict[str, Any] = {"workers": workers or default_workers(device), "device": device, "compile": compile}
     how |= {"executor": executor, "data_dir": data_dir, "weights": weights}
     how |= {"say": lambda text: print(text, flush=True)}
-    if table.search is not None:
-        outcome = run_search(table, results, scale, **how)
-    else:
-        specs = [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
-        outcome = run_all(_startable(specs, weights), results, **how)
-    show(name, results=results, scale=scale, data_dir=data_dir)
+    specs: list[Spec] = []
+    for table, rows in _rows(tables, methods):
+        chosen = _columns(table, ratios, sets)
+        if scale == "full":
+            chosen = _there(chosen, asked=sets is not None, data_dir=data_dir)
+        if table.search is None:
+            specs += [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
+    started = time.monotonic()
+    outcome = run_all(_startable(specs, weights), results, minutes=minutes, **how)
+    for table in tables:
+        if table.search is not None:
+            over = None if minutes is None else minutes - (time.monotonic() - started) / 60
+            found = run_search(table, results, scale, minutes=over, **how)
+            outcome.failed += found.failed
+            outcome.left += found.left
+    for table in tables:
+        show(table.name, results=results, scale=scale, data_dir=data_dir)
+    if outcome.left:
+        print(f"note: for want of time {len(outcome.left)} runs were not begun: the same command goes on with them")
     if outcome.failed:
         spec, why = outcome.failed[0]
         raise UnskewError(f"{len(outcome.failed)} runs failed, the first is {spec}: {why.removeprefix('unskew: ')}")
@@ -99,12 +110,14 @@ def show(
     print(to_json.dumps(as_json(table, lines, scale), indent=1) if json else as_markdown(table, lines, scale))
 
 
-def _rows(table: Table, names: list[str] | None) -> list[Row]:
-    by_name = {row.name: row for row in table.rows}
+def _rows(tables: list[Table], names: list[str] | None) -> list[tuple[Table, list[Row]]]:
+    """Of each table the rows that were asked for, or all; a name may be of one of them only."""
+    known = {row.name for table in tables for row in table.rows}
     for name in names or ():
-        if name not in by_name:
-            raise UnskewError(f"table {table.name} has no row {name!r}; {nearest(name, by_name)}")
-    return [row for row in table.rows if names is None or row.name in names]
+        if name not in known:
+            where = f"table {tables[0].name} has" if len(tables) == 1 else "these tables have"
+            raise UnskewError(f"{where} no row {name!r}; {nearest(name, sorted(known))}")
+    return [(table, [row for row in table.rows if names is None or row.name in names]) for table in tables]
 
 
 def _columns(table: Table, ratios: list[float] | None, sets: list[str] | None) -> list[Column]:

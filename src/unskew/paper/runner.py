@@ -1,6 +1,7 @@
 """Many runs: what results already hold is skipped, stage 1 is shared, several go side by side, and one that dies is
 tried once more without holding up the others."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ class Outcome:
     done: list[Spec] = field(default_factory=list)
     failed: list[tuple[Spec, str]] = field(default_factory=list)
     skipped: int = 0
+    left: list[Spec] = field(default_factory=list)  # not begun, for want of time
 
 
 def uses_cuda(device: str) -> bool:
@@ -46,8 +48,12 @@ def run_all(
     compile: bool = False,
     executor: str = "local",
     weights: Path | None = None,
+    minutes: float | None = None,
 ) -> Outcome:
-    """Run what is missing; every result is a line in ``results/paper.jsonl`` the moment it is there."""
+    """Run what is missing; every result is a line in ``results/paper.jsonl`` the moment it is there.
+
+    With ``minutes``, none is begun that would not end by then, were it as long as the longest so far.
+    """
     if executor not in EXECUTORS:
         raise UnskewError(f"there is no executor {executor!r}; {nearest(executor, EXECUTORS)}")
     lines, broken = read_lines(results / FILE)
@@ -57,6 +63,8 @@ def run_all(
     unique = {spec.key: spec for spec in specs}
     waiting = [spec for key, spec in unique.items() if key not in there]
     outcome = Outcome(skipped=len(unique) - len(waiting))
+    if not unique:
+        return outcome
     say(f"{len(unique)} runs: {outcome.skipped} already there, {len(waiting)} to do, {workers} at a time")
     if not waiting:
         return outcome
@@ -66,7 +74,7 @@ def run_all(
     work = Work(results.absolute(), settings, data_dir, workers)
     launcher = EXECUTORS[executor](work, uses_cuda(device))
     try:
-        _Queue(waiting, work, launcher, outcome, say).run()
+        _Queue(waiting, work, launcher, outcome, say, math.inf if minutes is None else 60 * minutes).run()
     finally:
         launcher.close()
     return outcome
@@ -79,18 +87,25 @@ class _Queue:
     launcher: Launcher
     outcome: Outcome
     say: Callable[[str], None]
+    seconds: float = math.inf
     running: list[tuple[Spec, Any]] = field(default_factory=list)
     tries: dict[str, int] = field(default_factory=dict)
+    began: dict[str, float] = field(default_factory=dict)
+    longest: float = 0.0
 
     def run(self) -> None:
         total, started = len(self.waiting), time.monotonic()
         while self.waiting or self.running:
+            if time.monotonic() - started + self.longest > self.seconds:
+                self.outcome.left += self.waiting
+                self.waiting.clear()
             self._launch()
             time.sleep(0.05)
             for job in list(self.running):
                 ended = self.launcher.ended(job[1])
                 if ended is not None:
                     self.running.remove(job)
+                    self.longest = max(self.longest, time.monotonic() - self.began[job[0].key])
                     self._ended(job[0], ended)
                     self.say(self._progress(total, started))
 
@@ -107,6 +122,7 @@ class _Queue:
             if needs:
                 making.add(spec.stage1_key)
             self.tries[spec.key] = self.tries.get(spec.key, 0) + 1
+            self.began[spec.key] = time.monotonic()
             self.running.append((spec, self.launcher.start(spec)))
 
     def _ended(self, spec: Spec, ended: Ended) -> None:

@@ -1,5 +1,6 @@
 """Points that a Gaussian process chooses, one after another: what runs behind a figure over a plane of options."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,22 +17,30 @@ Line = Mapping[str, Any]
 
 
 def run_search(
-    table: Table, results: Path, scale: str, workers: int, say: Callable[[str], None], **run: Any
+    table: Table,
+    results: Path,
+    scale: str,
+    workers: int,
+    say: Callable[[str], None],
+    minutes: float | None = None,
+    **run: Any,
 ) -> Outcome:
     """Until the results hold all trials; what they hold already is what the next points are chosen by."""
     assert table.search is not None
     whole = TINY_TRIALS if scale == "tiny" else table.search.trials
-    outcome = Outcome()
-    while not outcome.failed:
+    outcome, started = Outcome(), time.monotonic()
+    while not outcome.failed and not outcome.left:
         there = trials(table, read_lines(results / FILE)[0], scale)
         left = whole - len(there)
         say(f"{table.name}: {len(there)} of {whole} points")
         if left <= 0:
             break
         specs = _propose(table, there, min(workers, left), scale)
-        some = run_all(specs, results, workers=workers, say=say, **run)
+        over = None if minutes is None else minutes - (time.monotonic() - started) / 60
+        some = run_all(specs, results, workers=workers, say=say, minutes=over, **run)
         outcome.done += some.done
         outcome.failed += some.failed
+        outcome.left += some.left
     return outcome
 
 
