@@ -61,17 +61,21 @@ CUT = Table(
     ratios=(0.95, 0.99),
 )
 DIGITS_CUT = replace(CUT, name="digits-cut", ratios=(0.1, 0.8, 0.9, 0.95, 0.98), data="digits:{ratio:g}")
+# Learned and drawn looks have the same trials: two weight decays by three Betas of λ.
+_BETAS = {"Beta(.5, 2)": (0.5, 2.0), "Beta(.5, 1)": (0.5, 1.0), "Beta(.25, .5)": (0.25, 0.5)}
 PRESETS = Table(
     "presets",
     "What the presets were chosen from, with a fifth of the training set to choose on",
     (
         *(Row(f"smix wd={decay:g}", "smix", {"weight_decay": decay}, PH) for decay in (3e-3, 1e-2)),
         *(
-            Row(f"smix-looks wd={decay:g}", "smix", {"looks": 1.0, "weight_decay": decay}, PH)
-            for decay in (1e-3, 3e-3, 1e-2)
+            Row(f"{name}, {beta}, wd={decay:g}", method, {**more, "weight_decay": decay, "beta_a": a, "beta_b": b}, PH)
+            for name, method, more in (("smix-looks", "smix", LOOKS), ("lmix", "lmix", {}))
+            for beta, (a, b) in _BETAS.items()
+            for decay in (1e-3, 3e-3)
         ),
-        Row("smix-looks Beta(1, 1)", "smix", {**LOOKS, "beta_a": 1.0, "beta_b": 1.0}, PH),
-        *(Row(f"lmix wd={decay:g}", "lmix", {"weight_decay": decay}, PH) for decay in (1e-3, 3e-3, 1e-2)),
+        Row("smix-looks, Beta(.5, 2), wd=0.01", "smix", {**LOOKS, "weight_decay": 1e-2}, PH),
+        Row("smix-looks, Beta(1, 1), wd=0.003", "smix", {**LOOKS, "beta_a": 1.0, "beta_b": 1.0}, PH),
     ),
     ratios=(0.95, 0.99),
     holdout=0.2,
