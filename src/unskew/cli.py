@@ -48,7 +48,7 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,  # main() says how to go on
     help="Find the shortcut in a labelled image set, and train a model that does not take it.",
-    help_epilogue="An option of a method or of stage 1 is set with a dot: --method.omega 0.01 --identify.window 5. "
+    help_epilogue="An option of a method or of stage 1 is set with a dot: --method.tau 0.3 --identify.window 5. "
     "--debug shows the traceback of an error.",
 )
 app.command(paper)

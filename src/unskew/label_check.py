@@ -24,18 +24,16 @@ def check_labels(
     training: Annotated[Flags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
 ) -> None:
     """Find wrong labels among the suspects, and mark them in corrections.csv for `unskew view` and `unskew train`."""
-    import torch
-
     import unskew
     from unskew.commands import say
     from unskew.engine.processes import is_main
     from unskew.run_folder import CORRECTIONS, LABELS_CHECKPOINT, saved_config
     from unskew.view.marks import Marks
-    from unskew.view.samples import read_run
+    from unskew.view.samples import in_both, read_run
 
     images, partition, _, _ = read_run(folder, data, data_dir)
-    there = {name: row for row, name in enumerate(images.ids)}
-    learnt = images.subset(torch.tensor([there[name] for name in partition.ids if name in there]))
+    keep, rows = in_both(partition, images)
+    learnt, partition = images.subset(rows), partition.at(keep)
     stage1 = saved_config(folder).get("identify") or {}
     options: dict[str, Any] = {name: stage1.get(name) for name in TAKEN_OVER}
     options |= {name: value for name, value in asdict(training or Flags()).items() if value is not None}
@@ -48,7 +46,7 @@ def check_labels(
     added = len(marks.propose(check.marks)) - before if check.marks else 0
     checkpoint.unlink(missing_ok=True)
     suspects = int(partition.conflicting.sum())
-    say(f"About {check.share:.0%} of the {suspects:,} suspects have a wrong label; the others break the pattern.")
+    say(f"By its content, about {check.share:.0%} of the {suspects:,} suspects have a wrong label.")
     if not check.marks:
         say("None of them is more likely mislabelled than not: nothing was marked.")
         return

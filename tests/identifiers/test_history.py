@@ -314,12 +314,54 @@ def test_it_ends_when_the_suspects_have_settled():
     assert settled.quality(data.aligned).f1 > 0.9
 
 
-def test_the_share_that_came_to_be_right():
+def test_the_share_of_the_suspects_that_was_cleared():
     history = PredictionHistory(LABELS, window=2)
     feed(history, [[False, False, False]] * 6)
-    assert history.got_right() == 1
+    assert history.cleared("never") == 1
     feed(history, [[True], [False], [False], [False], [False], [False]])
-    assert history.got_right() == pytest.approx(1 / 6)
+    assert history.cleared("never") == pytest.approx(1 / 6)
+
+
+def test_cleared_goes_by_the_cut():
+    """Right once in passing, and still not trusted: the valley's suspects stay what they were."""
+    labels, certain = torch.zeros(40, dtype=torch.int64), torch.arange(40) >= 8
+    history = PredictionHistory(labels, window=2, class_names=("a", "b"))
+    for epoch in range(8):
+        right = certain | (torch.arange(40) == epoch)
+        loss = torch.where(certain, 0.05, 2.5)
+        history.record(torch.arange(40), (~right).long(), loss)
+        history.end_epoch()
+    assert history.cleared("valley") == 0
+    assert history.cleared("never") > 0
+
+
+def test_samples_that_some_epochs_did_not_see():
+    """A loop of one's own that leaves out the last batch: what was seen decides, and no score is lost."""
+    labels, conflicting = torch.zeros(100, dtype=torch.int64), torch.arange(100) < 10
+    history = PredictionHistory(labels, class_names=("a", "b"))
+    for epoch in range(6):
+        seen = torch.arange(100).roll(20 * epoch)[:80]
+        history.record(seen, conflicting[seen].long(), torch.where(conflicting[seen], 3.0, 0.1))
+        history.end_epoch()
+    partition = history.partition()
+    assert not partition.score.isnan().any()
+    assert torch.equal(partition.conflicting, conflicting)
+    blind = PredictionHistory(labels, class_names=("a", "b"))
+    blind.record(torch.arange(1, 100), conflicting[1:].long(), torch.full((99,), 0.1))
+    blind.end_epoch()
+    assert blind.trust()[0] == 0
+
+
+def test_with_losses_too_what_was_always_right_is_no_suspect():
+    """An ordinary end of training on data without a shortcut: everything right, and no two losses alike."""
+    history = PredictionHistory(torch.arange(200) % 2)
+    for epoch in range(6):
+        loss = 0.01 * torch.rand(200, generator=torch.Generator().manual_seed(epoch))
+        history.record(torch.arange(200), torch.arange(200) % 2, loss)
+        history.end_epoch()
+    partition = history.partition()
+    assert not partition.conflicting.any()
+    assert "no sign of a shortcut" in partition.notes[0]
 
 
 def test_sp_stops_at_gamma_and_reports_the_real_share():

@@ -37,3 +37,7 @@ def test_one_kind_is_not_cut(counts):
 def test_order_does_not_matter():
     values = many(40, 10, 4, 2, 6, 20, 60, 100, 300, 900)
     assert valley(values) == valley(values.flip(0))
+
+
+def test_hills_that_smoothing_never_joins_are_no_valley() -> None:
+    assert valley(torch.tensor([0.125, 0.375, 0.625, 0.875]).repeat_interleave(7)) == 0

@@ -3,16 +3,16 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.distributions import Beta, kl_divergence
 
 import unskew
+from plain_looks import with_look
 from unskew.data.partition import Partition
 from unskew.engine.fit import decide
-from unskew.engine.looks import opponent, with_looks
+from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Samples
 from unskew.methods import METHODS
 from unskew.methods.learnable import LearnableMix, reverse_gradient, spread_lost
@@ -87,38 +87,6 @@ def test_smix_weighs_its_three_terms(gamma, zeta):
         + zeta * soft_cross_entropy(method.model(x), y)
     )
     assert torch.allclose(method(batch)[0], expected)
-
-
-def with_look(image: Tensor, donor: Tensor, share: float) -> Tensor:
-    """One image, in plain numpy on the whole plane of frequencies of lightness and the two opponent colours."""
-    turn = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
-    own, lent = (np.fft.fft2(np.tensordot(turn, x.double().numpy(), 1)) for x in (image, donor))
-    amplitude = np.abs(own) ** (1 - share) * np.abs(lent) ** share
-    changed = np.fft.ifft2(amplitude * np.exp(1j * np.angle(own))).real
-    return torch.from_numpy(np.tensordot(turn.T, changed, 1).clip(0, 1)).float()
-
-
-@pytest.mark.parametrize("size", [8, 15])
-def test_each_takes_a_share_of_its_donors_look(size):
-    images, donors = torch.rand(2, 3, 3, size, size, generator=torch.Generator().manual_seed(0))
-    shares = [0.0, 0.4, 1.0]
-    found = with_looks(images, donors, torch.tensor(shares))
-    for i, share in enumerate(shares):
-        assert torch.allclose(found[i], with_look(images[i], donors[i], share), atol=1e-4)
-    assert torch.allclose(found[0], images[0], atol=1e-5)
-    assert not torch.allclose(found[1], images[1], atol=0.01)
-
-
-def test_a_grey_image_has_only_lightness():
-    grey = torch.rand(2, 1, 4, 4).expand(-1, 3, -1, -1)
-    light, one, two = opponent(grey).unbind(1)
-    assert torch.allclose(light, 3**0.5 * grey[:, 0])
-    assert torch.allclose(one, torch.zeros(()), atol=1e-6)
-    assert torch.allclose(two, torch.zeros(()), atol=1e-6)
-
-
-def test_a_black_image_takes_no_amplitude_from_nowhere():
-    assert torch.isfinite(with_looks(torch.zeros(1, 3, 8, 8), torch.rand(1, 3, 8, 8), torch.ones(1))).all()
 
 
 def test_a_look_comes_from_the_other_side_and_another_pair():

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from unskew.errors import UnskewError
-from unskew.paper import FIGURES, TABLES, table_named
+from unskew.paper import FIGURES, TABLES, runner, table_named
+from unskew.paper.commands import _columns
 from unskew.paper.figures import draw
+from unskew.paper.launchers import Ended
 from unskew.paper.runner import run_all
 from unskew.paper.search import run_search, trials
 from unskew.paper.sharing import shared_gpu
@@ -162,13 +165,45 @@ def test_a_run_that_cannot_be_done_is_told_and_does_not_stop_the_rest(tmp_path):
     assert "lr must be above 0" in outcome.failed[0][1]
 
 
-def test_no_run_is_begun_that_would_not_end_in_time_and_the_next_call_goes_on(tmp_path):
-    options: dict = {"workers": 1, "device": "cpu", "data_dir": None, "say": print}
-    specs = tiny(["erm"], seeds=3)
-    first = run_all(specs, tmp_path, minutes=1 / 60, **options)  # torch alone takes a second to import
-    assert [len(first.done), len(first.left), first.failed] == [1, 2, []]
-    again = run_all(specs, tmp_path, minutes=10, **options)
-    assert [again.skipped, len(again.done), again.left] == [1, 2, []]
+class Clock:
+    """Time that passes only while the queue sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += 1.0
+
+
+@dataclass
+class Lasting:
+    """A place to start runs, each of which lasts so many seconds."""
+
+    clock: Clock
+    seconds: float
+
+    def start(self, spec: Spec) -> float:
+        return self.clock.now + self.seconds
+
+    def ended(self, job: float) -> Ended | None:
+        return Ended(ok=True) if self.clock.now >= job else None
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("minutes", "done"), [(1, 1), (1.9, 3), (3.2, 6), (60, 8)])
+def test_no_run_is_begun_that_would_not_end_in_time(tmp_path, monkeypatch, minutes, done):
+    """Of runs of 30 s on one worker, the next is begun while 30 s are left; the first, of unknown length, always."""
+    clock = Clock()
+    monkeypatch.setattr(runner, "time", clock)
+    monkeypatch.setitem(runner.EXECUTORS, "local", lambda work, cuda: Lasting(clock, 30.5))
+    options: dict = {"workers": 1, "device": "cpu", "data_dir": None, "say": lambda _: None}
+    outcome = run_all(tiny(["erm"], seeds=8), tmp_path, minutes=minutes, **options)
+    assert (len(outcome.done), len(outcome.left)) == (done, 8 - done)
+    assert clock.now <= 60 * minutes + 1
 
 
 def test_several_tables_in_one_call(run, cli, tmp_path):
@@ -182,10 +217,19 @@ def test_several_tables_in_one_call(run, cli, tmp_path):
         (["unbiased", "tipe1"], "did you mean type1"),
         (["unbiased", "type1", "--methods", "lmixx"], "these tables have no row 'lmixx'; did you mean lmix"),
         (["unbiased", "--minutes", "0"], "--minutes above 0"),
+        (["bar-lr", "--ratios", "0.95"], "table bar-lr has no ratios"),
+        (["main", "photos", "--sets", "barr"], "these tables have no photo set 'barr'; did you mean bar"),
     ):
         outcome = cli("paper", "run", *bad, *options)
         assert outcome.status == 2
         assert what in outcome.err
+
+
+def test_each_of_several_tables_takes_the_columns_that_it_has():
+    tables = [TABLES["main"], TABLES["photos"], TABLES["omega"]]
+    assert [_columns(each, tables, [0.95], None) for each in tables] == [[0.95], [], [0.95]]
+    assert [_columns(each, tables, None, ["bar"]) for each in tables] == [[], ["bar"], []]
+    assert [_columns(each, tables, None, None) for each in tables] == [list(each.ratios) for each in tables]
 
 
 def test_the_command_line(tmp_path, environment):

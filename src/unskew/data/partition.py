@@ -173,17 +173,19 @@ def quality(found: Tensor, true: Tensor) -> Quality:
     return Quality(ratio(both, a), ratio(both, b), f1, (f1 + aligned_f1) / 2, rho)
 
 
-def at_least(conflicting: Tensor, score: Tensor, minimum: int) -> tuple[Tensor, str | None]:
+def at_least(
+    conflicting: Tensor, score: Tensor, minimum: int, among: Tensor | None = None
+) -> tuple[Tensor, str | None]:
     """Widen a conflicting part that is too small to train on, by the next highest scores, and say so.
 
-    Equal scores are taken together; a score of 0 is never suspect. Where all are conflicting, nothing can be told
-    apart; none at all is an answer.
+    Equal scores are taken together; those outside ``among`` are never suspect, nor is a score of 0. Where all are
+    conflicting, nothing can be told apart; none at all is an answer.
     """
     found, note = int(conflicting.sum()), None
-    suspect = score > 0
+    suspect = score > 0 if among is None else among & (score > 0)
     if found < minimum and suspect.any():
         enough = min(minimum, int(suspect.sum()))
-        conflicting = conflicting | (score >= score.topk(enough).values[-1])
+        conflicting = conflicting | suspect & (score >= score[suspect].topk(enough).values[-1])
         note = f"only {found} samples were found conflicting, few to train on"
         if conflicting.sum() > found:
             note += f": widened to the {int(conflicting.sum())} most suspect"

@@ -82,21 +82,24 @@ class PredictionHistory:
     def never_right(self) -> Tensor:
         return self.times_right() == 0
 
-    def got_right(self) -> float:
-        """The share of those never right M epochs ago that was right since; 1 before the second window ends."""
+    def cleared(self, cut: Cut = "valley") -> float:
+        """The share of the suspects of M epochs ago that are suspects no more; 1 before the second window ends."""
         if len(self.predictions) < 2 * self.window:
             return 1.0
-        before = torch.stack([p != self.labels for p in self.predictions[: -self.window]]).all(0)
-        return 1 - int(self.never_right().sum()) / max(int(before.sum()), 1)
+        before, now = self.conflicting(cut, len(self.predictions) - self.window)[0], self.conflicting(cut)[0]
+        return int((before & ~now).sum()) / max(int(before.sum()), 1)
 
     def trust(self, epochs: int | None = None) -> Tensor:
         """Mean probability of each sample's label in the later half of the epochs: low for what is not learnt.
 
-        Where no losses were recorded, the share of those epochs in which it was right.
+        Where no losses were recorded, the share of those epochs in which it was right. Epochs that did not see the
+        sample do not count, and one that none saw is not trusted.
         """
         end = len(self.predictions) if epochs is None else epochs
         if len(self.losses) == len(self.predictions):
-            return torch.stack([torch.exp(-each.float()) for each in self.losses[end // 2 : end]]).mean(0)
+            return (
+                torch.stack([torch.exp(-each.float()) for each in self.losses[end // 2 : end]]).nanmean(0).nan_to_num()
+            )
         return torch.stack([(p == self.labels).float() for p in self.predictions[end // 2 : end]]).mean(0)
 
     def conflicting(self, cut: Cut = "valley", epochs: int | None = None) -> tuple[Tensor, Tensor]:
@@ -115,7 +118,8 @@ class PredictionHistory:
     def partition(self, data: Dataset | None = None, fewest: int = FEWEST, cut: Cut = "valley") -> Partition:
         """Widened, and said so, where fewer than ``fewest`` × classes conflict."""
         found, score = (each.cpu() for each in self.conflicting(cut))
-        conflicting, note = at_least(found, score, minimum=fewest * len(self.class_names))
+        once_wrong = (self.times_right() < len(self.predictions)).cpu()
+        conflicting, note = at_least(found, score, fewest * len(self.class_names), found | once_wrong)
         shared: dict[str, Any] = {
             "predictions": torch.stack(self.predictions, 1).cpu(),
             "losses": torch.stack(self.losses, 1).cpu() if len(self.losses) == len(self.predictions) else None,
@@ -152,7 +156,7 @@ class PH(Method):
         )
         folds: int = option(1, "2 or more: a sample is judged by a network that it did not train", least=1)
         settled: float = option(
-            0.0, "end once fewer than this share of the suspects was got right in M epochs; 0: never", least=0, below=1
+            0.0, "end once fewer than this share of the suspects was cleared in M epochs; 0: never", least=0, below=1
         )
 
     config: Config
@@ -195,7 +199,7 @@ class PH(Method):
         wrong = predictions != self.data.labels
         engine.log(train_accuracy=1 - wrong.float().mean().item(), conflicting=int(conflicting.sum()))
         log_truth(engine, conflicting, wrong, each)
-        if self.history.got_right() < self.config.settled:
+        if self.history.cleared(self.config.cut) < self.config.settled:
             engine.stop()
 
     def _judged(self, engine: Engine) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ from unskew.options import option
 
 HELD, MOST_HELD = 0.2, 2000  # aligned samples kept to say what a wrong label looks like
 BINS = 20
-FEW = 10  # suspects: with fewer there is nothing to estimate from
+FEW = 20  # suspects: of so many the estimated share still has an sd of .12
 
 
 class LabelJudge(Method):
@@ -97,7 +97,8 @@ def check_labels(
     A network learns content from the aligned samples, under borrowed looks, and says how well a suspect's label fits.
     How well a wrong label fits is known: aligned samples that it did not learn from are asked about every class but
     their own. What the suspects have in excess of that breaks the shortcut (two groups, as in false discovery rates:
-    Efron 2001; Storey 2002).
+    Efron 2001; Storey 2002). A suspect whose content the network cannot read counts as mislabelled; one of a class that
+    has no aligned sample to learn from is not judged.
 
     Parameters
     ----------
@@ -121,31 +122,35 @@ def check_labels(
     True
     """
     partition = partition.matched_to(data)
-    suspects = partition.conflicting.nonzero().flatten()
+    if options.get("select", "last") != "last":
+        raise UnskewError("check_labels ends with its last epoch: select is for stage 2.")
+    job = decide("labels", LabelJudge, data, options, model, stage1=True)
+    held = _held_out(partition, data.num_classes, job.settings.seed)
+    seen = data.subset((~partition.conflicting & ~held).nonzero().flatten())
+    if len(seen.labels.unique()) < 2 or not bool(held.any()):
+        raise UnskewError(f"the partition ({partition.how}) leaves too few aligned samples to learn from.")
+    suspects = (partition.conflicting & torch.isin(data.labels, seen.labels)).nonzero().flatten()
     if len(suspects) < FEW:
         raise UnskewError(f"the partition ({partition.how}) has {len(suspects)} suspects: too few to tell them apart.")
-    job = decide("labels", LabelJudge, data, options, model, stage1=True)
-    held = _held_out(partition, job.settings.seed)
-    learnt = (~partition.conflicting & ~held).nonzero().flatten()
-    if not len(learnt) or not bool(held.any()):
-        raise UnskewError(f"the partition ({partition.how}) leaves too few aligned samples to learn from.")
-    seen = data.subset(learnt)
     path = Path(checkpoint) if checkpoint is not None else None
     shown = (*listeners_for(progress), *listeners)
     judge, engine = fit(job, seen, partition.matched_to(seen), path, resume, shown)
     suspected, reference = data.subset(suspects), data.subset(held.nonzero().flatten())
     found = _fits(predict_logits(judge.model, suspected, str(engine.device)))
     other = _fits(predict_logits(judge.model, reference, str(engine.device)))
-    own = nn.functional.one_hot(reference.labels, data.num_classes).bool()
-    wrong, share = two_groups(found.gather(1, suspected.labels[:, None])[:, 0], other[~own])
+    asked = torch.isin(torch.arange(data.num_classes), seen.labels).repeat(len(reference), 1)
+    asked[torch.arange(len(reference)), reference.labels] = False  # its own class is no wrong label
+    wrong, share = two_groups(found.gather(1, suspected.labels[:, None])[:, 0], other[asked])
     return LabelCheck(data.ids, torch.zeros(len(data)).index_copy(0, suspects, wrong), share)
 
 
-def _held_out(partition: Partition, seed: int) -> Tensor:
-    aligned = (~partition.conflicting).nonzero().flatten()
-    order = torch.randperm(len(aligned), generator=generator(seed, "labels"))
-    held = torch.zeros(len(partition), dtype=torch.bool)
-    held[aligned[order[: min(round(HELD * len(aligned)), MOST_HELD)]]] = True
+def _held_out(partition: Partition, classes: int, seed: int) -> Tensor:
+    """The same share of each class's aligned samples."""
+    held, random = torch.zeros(len(partition), dtype=torch.bool), generator(seed, "labels")
+    share = min(HELD, MOST_HELD / max(int((~partition.conflicting).sum()), 1))
+    for k in range(classes):
+        inside = (~partition.conflicting & (partition.labels == k)).nonzero().flatten()
+        held[inside[torch.randperm(len(inside), generator=random)[: int(share * len(inside))]]] = True
     return held
 
 

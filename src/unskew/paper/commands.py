@@ -60,8 +60,8 @@ def run(
     how |= {"say": lambda text: print(text, flush=True)}
     specs: list[Spec] = []
     for table, rows in _rows(tables, methods):
-        chosen = _columns(table, ratios, sets)
-        if scale == "full":
+        chosen = _columns(table, tables, ratios, sets)
+        if scale == "full" and chosen:
             chosen = _there(chosen, asked=sets is not None, data_dir=data_dir)
         if table.search is None:
             specs += [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
@@ -120,15 +120,21 @@ def _rows(tables: list[Table], names: list[str] | None) -> list[tuple[Table, lis
     return [(table, [row for row in table.rows if names is None or row.name in names]) for table in tables]
 
 
-def _columns(table: Table, ratios: list[float] | None, sets: list[str] | None) -> list[Column]:
+def _columns(table: Table, tables: list[Table], ratios: list[float] | None, sets: list[str] | None) -> list[Column]:
+    """What was asked for; of several tables each takes what it has."""
     for ratio in ratios or ():
         if not 0 < ratio < 1:
             raise UnskewError(f"a ratio lies between 0 and 1, as 0.95; not {ratio:g}.")
-    named = [column for column in table.ratios if isinstance(column, str)]
+    if ratios and all(isinstance(column, str) for each in tables for column in each.ratios):
+        raise UnskewError(f"table {table.name} has no ratios: its columns are {', '.join(map(str, table.ratios))}.")
+    known = sorted({column for each in tables for column in each.ratios if isinstance(column, str)})
     for name in sets or ():
-        if name not in named:
-            raise UnskewError(f"table {table.name} has no photo set {name!r}; {nearest(name, named)}")
-    return [*(ratios or ()), *(sets or ())] or list(table.ratios)
+        if name not in known:
+            where = f"table {table.name} has" if len(tables) == 1 else "these tables have"
+            raise UnskewError(f"{where} no photo set {name!r}; {nearest(name, known)}")
+    numeric = any(not isinstance(column, str) for column in table.ratios)
+    asked = [*((ratios or ()) if numeric else ()), *(name for name in sets or () if name in table.ratios)]
+    return asked if ratios or sets else list(table.ratios)
 
 
 def _there(columns: list[Column], asked: bool, data_dir: Path | None) -> list[Column]:

@@ -96,7 +96,7 @@ class _Queue:
     def run(self) -> None:
         total, started = len(self.waiting), time.monotonic()
         while self.waiting or self.running:
-            if time.monotonic() - started + self.longest > self.seconds:
+            if time.monotonic() - started + self._longest() > self.seconds:
                 self.outcome.left += self.waiting
                 self.waiting.clear()
             self._launch()
@@ -108,6 +108,11 @@ class _Queue:
                     self.longest = max(self.longest, time.monotonic() - self.began[job[0].key])
                     self._ended(job[0], ended)
                     self.say(self._progress(total, started))
+
+    def _longest(self) -> float:
+        """Seconds of the longest run, ended or under way."""
+        now = time.monotonic()
+        return max([self.longest, *(now - self.began[spec.key] for spec, _ in self.running)])
 
     def _launch(self) -> None:
         """Start what can start: one run at a time makes a partition, and those that share it wait for it."""

@@ -133,6 +133,7 @@ SMIX_VS_LMIX = Table(
     "Fixed against learned mixing",
     (
         Row("smix", "smix", identify=PH, printed={0.95: (63.3, 63.3), **PHOTO_SMIX}),
+        Row("smix-looks", "smix", LOOKS, PH, only=(0.95,)),
         Row("lmix", "lmix", identify=PH, printed={0.95: (64.7, 64.6), **PHOTO_LMIX, "celeba": (89.1, 82.1)}),
     ),
     ratios=(0.95, *PHOTOS),

@@ -129,22 +129,28 @@ def read_run(
     return images, read_partition(path, images), source, given
 
 
-def matched(partition: Partition, data: Dataset, source: str, loading: Mapping[str, Any]) -> Samples:
-    """The samples that are in both; no image is copied."""
+def in_both(partition: Partition, data: Dataset) -> tuple[Tensor, Tensor]:
+    """Which rows of the partition the data still has, and where they lie there."""
     row = {name: i for i, name in enumerate(data.ids)}
-    found = np.array([row.get(name, -1) for name in partition.ids], np.int64)
-    keep = torch.from_numpy(np.flatnonzero(found >= 0))
+    found = torch.tensor([row.get(name, -1) for name in partition.ids], dtype=torch.int64)
+    keep = (found >= 0).nonzero().flatten()
     if not len(keep):
         raise UnskewError(
             f"the partition and {data.name} have no sample in common: say which data it was made from (--data SOURCE)."
         )
+    return keep, found[keep]
+
+
+def matched(partition: Partition, data: Dataset, source: str, loading: Mapping[str, Any]) -> Samples:
+    """The samples that are in both; no image is copied."""
+    keep, rows = in_both(partition, data)
     missing = len(partition) - len(keep)
     if missing:
         partition = partition.at(keep)
     return Samples(
         partition=partition,
         pixels=data.pixels,
-        rows=found[keep.numpy()],
+        rows=rows.numpy(),
         name=data.name,
         source=source,
         missing=missing,
