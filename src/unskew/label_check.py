@@ -45,8 +45,8 @@ def check_labels(
     before = len(marks.current())
     added = len(marks.propose(check.marks)) - before if check.marks else 0
     checkpoint.unlink(missing_ok=True)
-    suspects = int(partition.conflicting.sum())
-    say(f"By its content, about {check.share:.0%} of the {suspects:,} suspects have a wrong label.")
+    share = f"{check.share:.0%} (± {100 * check.error:.0f})"
+    say(f"By their content, about {share} of the {check.judged:,} suspects have a wrong label.")
     if not check.marks:
         say("None of them is more likely mislabelled than not: nothing was marked.")
         return

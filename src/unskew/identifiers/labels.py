@@ -63,13 +63,17 @@ class LabelCheck:
     ids : sequence of str
     wrong : float tensor, N
         0 for samples that are no suspects, which are not asked about.
-    share : float
-        The estimated share of wrong labels among the suspects.
+    share, error : float
+        The estimated share of wrong labels among the suspects that were judged, and its standard error by chance.
+    judged : int
+        How many those are.
     """
 
     ids: Sequence[str]
     wrong: Tensor
     share: float
+    error: float
+    judged: int
 
     @property
     def marks(self) -> Mapping[str, str]:
@@ -141,7 +145,9 @@ def check_labels(
     asked = torch.isin(torch.arange(data.num_classes), seen.labels).repeat(len(reference), 1)
     asked[torch.arange(len(reference)), reference.labels] = False  # its own class is no wrong label
     wrong, share = two_groups(found.gather(1, suspected.labels[:, None])[:, 0], other[asked])
-    return LabelCheck(data.ids, torch.zeros(len(data)).index_copy(0, suspects, wrong), share)
+    half = share / 2  # of the suspects, counted twice
+    error = 2 * (half * (1 - half) / len(suspects)) ** 0.5
+    return LabelCheck(data.ids, torch.zeros(len(data)).index_copy(0, suspects, wrong), share, error, len(suspects))
 
 
 def _held_out(partition: Partition, classes: int, seed: int) -> Tensor:

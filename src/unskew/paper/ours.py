@@ -123,8 +123,8 @@ ABLATION = Table(
         Row("valley, Beta(.5, 2), learned looks (lmix)", "lmix", identify=PH),
         Row("oracle, Beta(.5, 2), learned looks", "lmix", identify={"name": "oracle"}),
     ),
-    note="The first two are cut as in the paper, after 6 epochs, the next three at the valley, after 20. Weight decay is "
-    "1e-2 in the third row and 3e-3 in the others.",
+    note="The first two are cut as in the paper, after 6 epochs, the next three at the valley, after 20. Weight decay "
+    "is 1e-2 in the third row and 3e-3 in the others.",
 )
 
 OURS: Mapping[str, Table] = {
