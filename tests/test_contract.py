@@ -30,7 +30,9 @@ def test_smix_options(options: dict) -> None:
     check_method(METHODS["smix"], **options)
 
 
-@pytest.mark.parametrize("options", [{"feature_bn": "eval"}, {"optimizer": "sgd", "lr": 0.01}, {"beta_a": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{"feature_bn": "eval"}, {"optimizer": "sgd", "lr": 0.01}, {"beta_a": 0.5}, {"seeks": "error"}]
+)
 def test_lmix_options(options: dict) -> None:
     check_method(METHODS["lmix"], **options)
 

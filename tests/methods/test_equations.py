@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,9 +15,10 @@ from unskew.data.partition import Partition
 from unskew.engine.fit import decide
 from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Samples
+from unskew.errors import UnskewError
 from unskew.methods import METHODS
 from unskew.methods.learnable import LearnableMix, reverse_gradient, spread_lost
-from unskew.methods.mixing import others
+from unskew.methods.mixing import donors
 from unskew.methods.sampling import NUMBERS, sample_beta
 from unskew.testing import TinyBackbone, tiny_data
 
@@ -89,9 +91,10 @@ def test_smix_weighs_its_three_terms(gamma, zeta):
     assert torch.allclose(method(batch)[0], expected)
 
 
-def test_a_look_comes_from_the_other_side_and_another_pair():
+def test_a_look_comes_from_another_pair():
     both = torch.tensor([1, 2, 3, -1, -2, -3])
-    assert others(both).tolist() == [-3, -1, -2, 3, 1, 2]
+    assert donors(both, "other").tolist() == [-3, -1, -2, 3, 1, 2]
+    assert donors(both, "aligned").tolist() == [3, 1, 2, 2, 3, 1]
 
 
 def relooked(batch: Batch, shares: Tensor) -> Batch:
@@ -110,7 +113,7 @@ def with_noise(batch: Batch, numbers: int) -> Batch:
 
 
 def test_smix_with_looks():
-    method = build("smix", looks=0.5, weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
+    method = build("smix", looks=0.5, donors="other", weighted_erm=False, zeta=1.0, beta_a=0.5, beta_b=2.0)
     batch = with_noise(pair_batch(), method.streams().streams["x1"].noise)
     noise = batch["x1"].noise
     lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), noise[:, :NUMBERS])
@@ -133,9 +136,9 @@ def shares_of(method, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     return share, alpha, beta
 
 
-def test_lmix_learns_looks_against_the_classifier():
+def test_lmix_learns_looks_for_the_classifiers_error():
     """θ and φ descend the CE of mixes with learned looks; ψ ascends it, and descends τ·KL(Beta ‖ uniform)."""
-    method = build("lmix", tau=0.3, beta_a=0.5, beta_b=2.0)
+    method = build("lmix", seeks="error", donors="other", tau=0.3, beta_a=0.5, beta_b=2.0)
     batch = with_noise(pair_batch(), 3 * NUMBERS)
     loss, told = method(batch)
     share, alpha, beta = shares_of(method, batch)
@@ -150,7 +153,7 @@ def test_lmix_learns_looks_against_the_classifier():
 
     def through_shares(values: Tensor) -> Tensor:
         both = torch.cat([batch["x1"].x, batch["x2"].x])
-        images = with_looks(both, others(both), values)
+        images = with_looks(both, donors(both, "other"), values)
         turned = Batch({n: replace(batch[n], x=each) for n, each in zip(("x1", "x2"), images.chunk(2))}, batch.noise)
         mix_, target = mixed(turned, lam)
         return soft_cross_entropy(method.model(mix_), target)
@@ -159,6 +162,75 @@ def test_lmix_learns_looks_against_the_classifier():
     for got, a, b in zip(gradients(loss, method.mixer), up, down):
         assert torch.allclose(got, -a + 0.3 * b, rtol=1e-2, atol=1e-5)
     assert any(g.abs().max() > 1e-6 for g in up), "the adversary has something to ascend"
+
+
+class Passes:
+    """In place of the engine: the gradients that a step leaves, before it is taken."""
+
+    def __init__(self, method) -> None:
+        self.method = method
+        self.left: dict[str, list[Tensor]] = {}
+
+    def forward(self, batch: Batch):
+        return self.method(batch)
+
+    def backward(self, loss: Tensor, only=None, again: bool = False) -> None:
+        loss.backward(inputs=None if only is None else list(only), retain_graph=again)
+
+    def step(self) -> None:
+        for name in ("model", "mixer"):
+            self.left[name] = [p.grad.clone() for p in getattr(self.method, name).parameters()]
+
+
+def test_lmix_learns_looks_for_how_far_they_are_believed():
+    """θ and φ descend the CE of the mixes alone; ψ ascends the probability of the looks' classes, less τ·KL."""
+    method: Any = build("lmix", tau=0.3, beta_a=0.5, beta_b=2.0)
+    batch = with_noise(pair_batch(), 3 * NUMBERS)
+    x1, x2 = batch["x1"], batch["x2"]
+    donor = {"x1": [i - 1 for i in range(PAIRS)], "x2": [i - 2 for i in range(PAIRS)]}  # all of them aligned
+    with torch.no_grad():
+        features = {name: method.model.features(batch[name].x) for name in donor}
+    pairs = [(features[name][i], features["x1"][d]) for name, rows in donor.items() for i, d in enumerate(rows)]
+    alpha, beta = method.mixer.mixer(*(torch.stack(each) for each in zip(*pairs)))
+    noise = torch.cat([x1.noise[:, NUMBERS : 2 * NUMBERS], x1.noise[:, 2 * NUMBERS :]])
+    share = sample_beta(alpha, beta, noise)
+    lam = sample_beta(torch.full((PAIRS,), 0.5), torch.full((PAIRS,), 2.0), x1.noise[:, :NUMBERS])
+    kl = kl_divergence(Beta(alpha, beta), Beta(torch.ones_like(alpha), torch.ones_like(beta))).mean()
+    both = torch.cat([x1.x, x2.x])
+    lent = torch.stack([x1.x[d] for rows in donor.values() for d in rows])
+    images = with_looks(both, lent, share)
+    turned = Batch({n: replace(batch[n], x=each) for n, each in zip(donor, images.chunk(2))}, batch.noise)
+    x, y = mixed(turned, lam)
+    logits = method.model(x)
+    believed = torch.zeros(())
+    for i in range(PAIRS):
+        for weight, d in ((lam[i], donor["x1"][i]), (1 - lam[i], donor["x2"][i])):
+            look = int(x1.y[d])
+            if look not in (int(x1.y[i]), int(x2.y[i])):
+                believed = believed + weight * logits[i].softmax(0)[look] / PAIRS
+    assert believed.item() > 0
+    ce = soft_cross_entropy(logits, y)
+    passes = Passes(method)
+    loss, told = method.train_step(passes, batch)
+    assert torch.allclose(loss, ce, atol=1e-4)
+    assert torch.allclose(told["believed"], believed, atol=1e-4)
+    assert "of_h" not in told
+    for got, plain in zip(passes.left["model"], gradients(ce, method.model)):
+        assert torch.allclose(got, plain, atol=1e-3)
+    up, down = gradients(believed, method.mixer), gradients(kl, method.mixer)
+    for got, a, b in zip(passes.left["mixer"], up, down):
+        assert torch.allclose(got, -a + 0.3 * b, rtol=1e-2, atol=1e-5)
+    assert any(g.abs().max() > 1e-6 for g in up), "there is belief to look for"
+
+
+def test_belief_needs_donors_whose_label_their_look_stands_for():
+    with pytest.raises(UnskewError, match="aligned donors"):
+        build("lmix", donors="other")
+
+
+def test_tau_follows_what_h_seeks():
+    assert [build("lmix", seeks=what).tau for what in ("belief", "error")] == [0.03, 0.1]
+    assert build("lmix", tau=0.5).tau == 0.5
 
 
 def test_spread_lost_is_the_divergence_from_the_uniform():

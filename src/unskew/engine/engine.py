@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,9 @@ class Engine:
         """The method's ``forward``, through the one door that precision and processes wrap."""
         return self._wrapped(batch)
 
-    def backward(self, loss: Tensor) -> None:
-        self.fabric.backward(loss)
+    def backward(self, loss: Tensor, only: Iterable[torch.nn.Parameter] | None = None, again: bool = False) -> None:
+        """Gradients, of all parameters or ``only`` some; another backward pass can follow where it goes ``again``."""
+        self.fabric.backward(loss, inputs=None if only is None else list(only), retain_graph=again)
 
     def step(self) -> None:
         self.optimizer.step()

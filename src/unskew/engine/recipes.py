@@ -28,8 +28,22 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         for method in ("mixup", "lff", "jtt", "cvar-dro", "group-dro", "repair", "biaswap-lite")
     },
     "selecmix": {"weight_decay": 5e-4, "batch_size": 1024, "minibatch": 256},
-    "smix": {"weight_decay": 1e-2, "weighted_erm": False, "zeta": 1.0, "beta_a": 0.5, "beta_b": 2.0},
-    "lmix": {"weight_decay": 3e-3, "mixer_lr": 1e-2, "beta_a": 0.5, "beta_b": 2.0},
+    "smix": {
+        "weight_decay": 1e-2,
+        "weighted_erm": False,
+        "zeta": 1.0,
+        "beta_a": 0.5,
+        "beta_b": 2.0,
+        "donors": "other",
+    },
+    "lmix": {
+        "weight_decay": 3e-3,
+        "mixer_lr": 1e-2,
+        "beta_a": 0.5,
+        "beta_b": 2.0,
+        "seeks": "error",
+        "donors": "other",
+    },
 }
 
 # Photos. Waterbirds' and CelebA's baselines are as their authors have them (JTT's paper and release, group DRO's); the

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from unskew.data.partition import Partition
+from unskew.engine.engine import Engine
 from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Loss, Method, Samples
 from unskew.engine.streams import Streams
+from unskew.errors import UnskewError
 from unskew.methods.learnable import LearnableMix, spread_lost
-from unskew.methods.mixing import Pairing, fixed_beta, mix, mixed_losses, others, pair_streams
+from unskew.methods.mixing import Donors, Pairing, donors, fixed_beta, mix, mixed_losses, pair_streams
 from unskew.methods.sampling import NUMBERS
 from unskew.models.network import Network
 from unskew.options import option
@@ -20,11 +22,12 @@ from unskew.options import option
 class LMix(Method):
     """Aligned samples are mixed with conflicting ones, in a way that a network h learns against the classifier.
 
-    Loss = CE(g(f(x_mix)), y_mix) + a term for h; f and g descend the CE, h ascends it. What h decides is ``learns``. As
-    the paper has it, the weight λ of the aligned sample: the term is ω·Reg. By default the look: each sample first
-    takes a share μ ~ Beta(h(f(x) ‖ f(donor))) of the amplitude spectrum of one from the other side, λ is drawn from
-    Beta(α, β), and the term is τ·KL(Beta ‖ uniform), which keeps the spread. The label hangs on λ and not on μ, so h
-    can only make images hard, and not labels (docs/mixing.md).
+    f and g descend CE(g(f(x_mix)), y_mix). What h decides is ``learns``. As the paper has it, the weight λ of the
+    aligned sample: h ascends the CE, and descends ω·Reg. By default the look: each sample first takes a share
+    μ ~ Beta(h(f(x) ‖ f(donor))) of the amplitude spectrum of another, and λ is drawn from Beta(α, β). The label hangs
+    on λ and not on μ, so h can only change what is seen, and not what is asked. It descends τ·KL(Beta ‖ uniform),
+    which keeps the spread, and ascends what it ``seeks``: the belief in the look, which is the probability of the
+    classes that the looks of the mix stand for; or the classifier's error, the CE (docs/mixing.md).
 
     Departures and readings: Reg is minimised by h (``reverse_reg`` for the other sign); the features that h sees
     come from one pass over both samples together, without gradient, in BatchNorm's train mode (``feature_bn``).
@@ -33,7 +36,11 @@ class LMix(Method):
     @dataclass(frozen=True)
     class Config:
         learns: Literal["look", "weight"] = option("look", "what h decides: weight is λ, as the paper has it")
-        tau: float = option(0.1, "τ, weight of KL(Beta ‖ uniform), for looks", least=0)
+        seeks: Literal["belief", "error"] = option("belief", "what h ascends, for looks")
+        donors: Donors = option("aligned", "whose looks are lent: aligned samples' of other pairs, or the other side's")
+        tau: float | None = option(
+            None, "τ, weight of KL(Beta ‖ uniform), for looks; by default .03, or .1 where h seeks error", least=0
+        )
         beta_a: float = option(1.0, "α of λ ~ Beta(α, β), for looks; λ weighs the aligned sample", least=0.1)
         beta_b: float = option(1.0, "β", least=0.1)
         omega: float = option(1e-3, "ω, weight of Reg, for weights", least=0)
@@ -54,12 +61,16 @@ class LMix(Method):
     recordable = True
     coupled = True  # a look is lent from pair to pair
     source = "Morerio et al. 2024"
-    cost = "1.7"
+    cost = "2, or 1.7 where h seeks error or learns λ"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         target = self.partition.conflicting_share if self.config.target is None else self.config.target
         self.mixer = LearnableMix(self.model.feature_width, target, self.config.reverse_reg, self.config.floor)
+        self.seeks_belief = self.config.learns == "look" and self.config.seeks == "belief"
+        if self.seeks_belief and self.config.donors != "aligned":
+            raise UnskewError("lmix seeks belief in the looks of aligned donors: leave donors out, or seek error.")
+        self.tau = (0.03 if self.seeks_belief else 0.1) if self.config.tau is None else self.config.tau
 
     def streams(self) -> Streams:
         numbers = NUMBERS * (3 if self.config.learns == "look" else 1)
@@ -77,9 +88,34 @@ class LMix(Method):
     def forward(self, batch: Batch) -> Loss:
         x1, x2 = batch["x1"], batch["x2"]
         mixed = self._looks if self.config.learns == "look" else self._weights
-        images, lam, term, told = mixed(x1, x2)
-        loss = mixed_losses(self.model(images), x1.y, x2.y, lam).mean() + term
-        return loss, {name: value.mean() for name, value in told.items()}
+        images, lam, of_h, told = mixed(x1, x2)
+        logits = self.model(images)
+        loss = mixed_losses(logits, x1.y, x2.y, lam).mean()
+        means = {name: value.mean() for name, value in told.items()}
+        if not self.seeks_belief:
+            return loss + of_h, means
+        believed = self._belief(logits, x1.y, x2.y, lam)
+        return loss, {**means, "believed": believed, "of_h": believed + of_h}
+
+    def train_step(self, engine: Engine, batch: Batch) -> Loss:
+        loss, told = engine.forward(batch)
+        if self.seeks_belief:
+            engine.backward(told.pop("of_h"), self.mixer.parameters(), again=True)
+            engine.backward(loss, self.model.parameters())
+        else:
+            engine.backward(loss)
+        engine.step()
+        return loss, told
+
+    def _belief(self, logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:
+        """Probability of the class that each part's look stands for, where that is no right answer."""
+        probability = logits.float().softmax(1)
+        first, second = donors(torch.cat([y1, y2]), self.config.donors).chunk(2)
+        parts = [
+            weight * probability.gather(1, look[:, None])[:, 0] * ((look != y1) & (look != y2))
+            for weight, look in ((lam, first), (1 - lam, second))
+        ]
+        return (parts[0] + parts[1]).mean()
 
     def _weights(self, x1: Samples, x2: Samples) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """λ from h."""
@@ -92,11 +128,13 @@ class LMix(Method):
         both = torch.cat([x1.x, x2.x])
         features = self._features(both)
         for_lam, *for_shares = x1.noise.split(NUMBERS, 1)
-        shares, _, alpha, beta = self.mixer.sample(features, others(features), torch.cat(for_shares))
+        shares, _, alpha, beta = self.mixer.sample(
+            features, donors(features, self.config.donors), torch.cat(for_shares)
+        )
         lam = fixed_beta(self.config.beta_a, self.config.beta_b, for_lam)
-        images = mix(lam, *with_looks(both, others(both), shares).chunk(2))
+        images = mix(lam, *with_looks(both, donors(both, self.config.donors), shares).chunk(2))
         told = {"alpha": alpha, "beta": beta, "share": shares}
-        return images, lam, self.config.tau * spread_lost(alpha, beta).mean(), told
+        return images, lam, self.tau * spread_lost(alpha, beta).mean(), told
 
     @torch.no_grad()
     def _features(self, images: Tensor) -> Tensor:

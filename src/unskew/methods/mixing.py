@@ -10,6 +10,7 @@ from unskew.engine.method import losses
 from unskew.engine.streams import Stream
 from unskew.methods.sampling import sample_beta
 
+Donors = Literal["aligned", "other"]
 Pairing = Literal["aligned+conflicting", "aligned+aligned", "conflicting+conflicting", "all+all"]
 
 
@@ -42,13 +43,15 @@ def fixed_beta(a: float, b: float, uniforms: Tensor) -> Tensor:
     return sample_beta(alpha, torch.full_like(alpha, b), uniforms)
 
 
-def others(both: Tensor) -> Tensor:
-    """Of x1 and x2 one after the other: for each of them one from the other side, and of another pair.
+def donors(both: Tensor, side: Donors) -> Tensor:
+    """Of x1 and x2 one after the other: for each of them one of another pair, whose look it is lent.
 
-    Were it of the same pair, x1's look would go to x2 and be in the mix all the same, beside its label.
+    Were it of the same pair, x1's look could go to x2 and be in the mix all the same, beside its label. The label of an
+    aligned donor says which class its look stands for. From the other side, x1 is lent a conflicting one's, x2 an
+    aligned one's.
     """
     one, two = both.chunk(2)
-    return torch.cat([two.roll(1, 0), one.roll(1, 0)])
+    return torch.cat([one.roll(1, 0), one.roll(2, 0)] if side == "aligned" else [two.roll(1, 0), one.roll(1, 0)])
 
 
 def mixed_losses(logits: Tensor, y1: Tensor, y2: Tensor, lam: Tensor) -> Tensor:

@@ -11,11 +11,12 @@ from unskew.engine.looks import with_looks
 from unskew.engine.method import Batch, Loss, Method, Samples, losses
 from unskew.engine.streams import Stream, Streams
 from unskew.methods.mixing import (
+    Donors,
     Pairing,
+    donors,
     fixed_beta,
     mix,
     mixed_losses,
-    others,
     pair_streams,
     pools,
 )
@@ -43,8 +44,9 @@ class SMix(Method):
             "aligned+conflicting", "which subsets are mixed; single: none, ζ·CE of any sample"
         )
         looks: float = option(
-            0.0, "before they are mixed, each takes U(0, this) of the look of one from the other side", least=0, most=1
+            0.0, "before they are mixed, each takes U(0, this) of the look of another sample", least=0, most=1
         )
+        donors: Donors = option("aligned", "whose looks are lent: aligned samples' of other pairs, or the other side's")
         with_replacement: bool = option(True, "draw x1 and x2 with replacement; else in turn, where they suffice")
 
     config: Config
@@ -102,5 +104,7 @@ class SMix(Method):
         lam = fixed_beta(self.config.beta_a, self.config.beta_b, x1.noise[:, :NUMBERS])
         both = torch.cat([x1.x, batch["x2"].x])
         if self.config.looks:
-            both = with_looks(both, others(both), self.config.looks * torch.cat([*x1.noise[:, NUMBERS:].T]))
+            both = with_looks(
+                both, donors(both, self.config.donors), self.config.looks * torch.cat([*x1.noise[:, NUMBERS:].T])
+            )
         return mix(lam, *both.chunk(2)), lam

@@ -1,8 +1,8 @@
 """What mixing did: the Beta that λ comes from over time, its density, and mixed images with their labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.partition import Partition
 from unskew.engine.looks import with_looks
 from unskew.engine.random import generator
-from unskew.methods.mixing import Pairing, fixed_beta, mix, others, pools
+from unskew.methods.mixing import Pairing, donors, fixed_beta, mix, pools
 from unskew.methods.sampling import NUMBERS
 from unskew.pages.accuracy import title
 from unskew.pages.chart import line_chart
@@ -82,7 +82,7 @@ def mixing(data: Dataset, partition: Partition | None, run: Run) -> Mixing | Non
     sides = "Left: the mix is mostly the conflicting sample. Right: mostly the aligned one."
     own = "Left: each keeps its own look. Right: it takes another's."
     charts += [_densities(weights, "λ", sides), *([_densities(learned, "μ", own)] if looks and learned else [])]
-    return Mixing(title(run), about, charts, _mixes(data, partition, pairing, (alpha, beta), share, run.result.seed))
+    return Mixing(title(run), about, charts, _mixes(data, partition, config, (alpha, beta), share, run.result.seed))
 
 
 def density(alpha: float, beta: float, at: np.ndarray) -> np.ndarray:
@@ -119,9 +119,10 @@ def _densities(betas: Betas, symbol: str, note: str) -> Markup:
 
 
 def _mixes(
-    data: Dataset, partition: Partition, pairing: str, last: tuple[float, float], share: Share, seed: int
+    data: Dataset, partition: Partition, config: Mapping[str, Any], last: tuple[float, float], share: Share, seed: int
 ) -> list[Mix]:
     """Pairs drawn with the run's seed, mixed by the last epoch's Beta."""
+    pairing, side = config["pairing"], config.get("donors", "other")  # in older runs it was the other side's
     pool = pools(partition)
     one, two = (pool[name] for name in pairing.split("+"))
     if not len(one) or not len(two):
@@ -131,9 +132,11 @@ def _mixes(
     lam = fixed_beta(*last, torch.rand(MIXES, NUMBERS, generator=random))
     both = data.pixels[torch.cat([first, second])].permute(0, 3, 1, 2) / 255
     if isinstance(share, tuple):
-        both = with_looks(both, others(both), fixed_beta(*share, torch.rand(2 * MIXES, NUMBERS, generator=random)))
-    elif share:
-        both = with_looks(both, others(both), share * torch.rand(2 * MIXES, generator=random))
+        shares = fixed_beta(*share, torch.rand(2 * MIXES, NUMBERS, generator=random))
+    else:
+        shares = share * torch.rand(2 * MIXES, generator=random)
+    if share:
+        both = with_looks(both, donors(both, side), shares)
     mixed = (255 * mix(lam, *both.chunk(2))).round().to(torch.uint8).permute(0, 2, 3, 1)
     encode: Encoder = encoder_for(mixed, range(MIXES), BUDGET)
     names = data.class_names
