@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from unskew.engine.fit import decide, fit
+from unskew.identifiers.given import oracle
 from unskew.methods import METHODS
 from unskew.methods.erm import ERM
 from unskew.testing import TinyBackbone, tiny_data
@@ -60,6 +61,13 @@ def smoothed_after_a_look() -> list[torch.Tensor]:
     return [part.level(k) for part in (method.smoothed_biased, method.smoothed_debiased) for k in range(part.levels)]
 
 
+def looks_learned(seeks: str) -> dict[str, torch.Tensor]:
+    """All weights of l-mix, whose step goes backward twice where h seeks belief."""
+    data, options = tiny_data(90), {"epochs": 2, "batch_size": BATCH, "device": "cpu", "seeks": seeks, "mixer_lr": 0.1}
+    job = decide("lmix", METHODS["lmix"], data, options, TinyBackbone())
+    return fit(job, data, oracle(data))[0].state_dict()
+
+
 def beside(folder: Path) -> None:
     """In each of the two processes."""
     from unskew.engine import engine
@@ -70,6 +78,7 @@ def beside(folder: Path) -> None:
         "seen": stopped(folder / "two.pt"),
         "resumed": train(ERM, folder / "one.pt", resume=True).model.state_dict(),
         "smoothed": smoothed_after_a_look(),
+        **{seeks: looks_learned(seeks) for seeks in ("belief", "error")},
         "writes": writes,
     }
     torch.save(found, folder / f"rank{rank}.pt")
@@ -120,6 +129,18 @@ def test_every_process_keeps_the_losses_of_every_sample(ranks):
         assert torch.equal(both[0], both[1])
         assert torch.allclose(both[0], one, atol=1e-6)
     assert sum((leaves >= 0).sum() for leaves in ranks[0]["smoothed"][:1]) == 90 // BATCH * BATCH
+
+
+@pytest.mark.parametrize("seeks", ["belief", "error"])
+def test_both_processes_learn_the_same_looks_from_what_each_saw(ranks, seeks):
+    both, alone = [rank[seeks] for rank in ranks], looks_learned(seeks)
+    for name, value in both[0].items():
+        assert torch.equal(value, both[1][name]), name
+    mixer = [name for name in alone if name.startswith("mixer")]
+    assert mixer
+    assert any(not torch.equal(alone[name], both[0][name]) for name in mixer), (
+        "each process lends looks of its own share"
+    )
 
 
 def test_only_the_first_process_writes_checkpoints(ranks):
