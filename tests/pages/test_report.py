@@ -99,8 +99,8 @@ def test_the_verdict_comes_first_and_sections_follow(nasty, runs, tmp_path):
     places = [next(i for i, heading in enumerate(page.headings) if words in heading) for words in order]
     assert places == sorted(places)
     for chart in ("How often each sample was right", "Loss of the two sides", "Suspects after each epoch",
-                  "How well they are found", "Learned α and β", "Mean of μ", "Density of λ",
-                  "Density of μ"):  # fmt: skip
+                  "How well they are found", "Learned α and β", "Mean of μ", "Belief in looks",
+                  "Density of λ", "Density of μ"):  # fmt: skip
         assert chart in page.text
     scores = trained[2].result.scores
     assert f"{scores.unbiased:.1%}" in page.text
@@ -295,6 +295,7 @@ def test_mixes_are_shown_with_the_looks_they_were_learnt_in(tiny):
     assert ["Density of λ" in text for text in titles] == [True] * 3
     assert ["Density of μ" in text for text in titles] == [False, True, False]
     assert ["Mean of μ" in text for text in titles] == [False, True, False]
+    assert ["Belief in looks" in text for text in titles] == [False, True, False]
     assert ["Mean of λ" in text for text in titles] == [False, False, True]
 
 

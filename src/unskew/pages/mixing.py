@@ -104,6 +104,10 @@ def _learned(run: Run, betas: Betas, symbol: str) -> list[Markup]:
     if key in run.metrics[0]:
         mean = {symbol: [float(row[key]) for row in run.metrics]}
         charts.append(line_chart(f"Mean of {symbol}", mean, note=note, colours=("c5",)))
+    if "believed" in run.metrics[0]:
+        belief = {"p": [float(row["believed"]) for row in run.metrics]}
+        note = "Probability of the classes that the looks in a mix stand for: what is left of the shortcut in training."
+        charts.append(line_chart("Belief in looks", belief, note=note, colours=("c6",)))
     return charts
 
 
