@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ from torch import Tensor
 from unskew.data.dataset import Dataset
 from unskew.engine.allocator import keeping_memory
 from unskew.engine.augment import batch_of
-from unskew.engine.batch_norm import plain_batch_norm, sync_batch_norm
+from unskew.engine.batch_norm import plain_batch_norm, renew_statistics, sync_batch_norm
 from unskew.engine.checkpoint import load_checkpoint, load_into, save_checkpoint
 from unskew.engine.ema import Average
 from unskew.engine.inference import pick_device, uses_bf16
@@ -135,6 +136,7 @@ class Engine:
     def _fit(self, make_method: Callable[[], Method]) -> Method:
         torch.manual_seed(derive(self.settings.seed, "weights"))
         self.method = method = make_method()
+        self._renews = (self.settings.batch_norm or ("renewed" if method.changed else "trained")) == "renewed"
         method.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         if self.fabric.world_size > 1 and self.device.type == "cuda":
             sync_batch_norm(method)
@@ -166,6 +168,8 @@ class Engine:
         if self.average is not None:
             method.model = self.average.model.requires_grad_(True)
         plain_batch_norm(method)
+        if self._renews:
+            renew_statistics(method.model, self.data, self.device)
         return method
 
     def _may_record(self, method: Method) -> bool:
@@ -188,7 +192,7 @@ class Engine:
         method.train()
         self.tally.begin()
         for step in range(self.steps):
-            done = (self.epoch * self.steps + step) / self._all_steps
+            done = (self.epoch * self.steps + step) / (self.epochs * self.steps)
             set_lr(self.raw_optimizer, lr_factor(self.settings, done))
             self._replayed()
             for listener in self.listeners:
@@ -224,7 +228,8 @@ class Engine:
         self.epoch += 1
         if self.watcher is not None:
             model = method.model if self.average is None else self.average.model
-            self.log(**self.watcher.look(self.epoch, model, str(self.device)))
+            shown = renew_statistics(copy.deepcopy(model), self.data, self.device) if self._renews else model
+            self.log(**self.watcher.look(self.epoch, shown, str(self.device)))
         row = {"epoch": self.epoch, **means, **self._logged}
         row |= {"images_per_second": images / seconds, "seconds": self.clock.seconds()}
         row |= {} if (memory := used_gb(self.device)) is None else {"memory_gb": memory}
@@ -232,10 +237,6 @@ class Engine:
         for listener in self.listeners:
             listener.epoch(self.stage, row)
         self._save()
-
-    @property
-    def _all_steps(self) -> int:
-        return self.epochs * self.steps
 
     def _share(self, draws: Draws) -> Draws:
         """This process's rows of every batch."""

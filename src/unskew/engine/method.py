@@ -62,6 +62,9 @@ class Method(nn.Module):
     With ``coupled = True`` the samples of a batch act on each other (pairs, ranks, maxima), so that the gradient of a
     batch is not the mean of its halves': several processes then train on as many smaller batches.
 
+    With ``changed = True`` it learns images that are mixed, or otherwise not of the kind that it will be asked about;
+    what BatchNorm knows of them is then made anew in the end.
+
     Attributes
     ----------
     model : nn.Module
@@ -73,6 +76,7 @@ class Method(nn.Module):
     defaults: ClassVar[Mapping[str, Any]] = {}
     recordable: ClassVar[bool] = False
     coupled: ClassVar[bool] = False
+    changed: ClassVar[bool] = False
     stage1: ClassVar[str] = "ph"  # the identifier it takes its partition from, unless told otherwise
     source: ClassVar[str] = ""  # the publication, for `unskew methods`
     cost: ClassVar[str] = "1"  # of an epoch, against plain training

@@ -35,6 +35,7 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "beta_a": 0.5,
         "beta_b": 2.0,
         "donors": "other",
+        "batch_norm": "trained",
     },
     "lmix": {
         "weight_decay": 3e-3,
@@ -43,6 +44,7 @@ _CIFAR: Mapping[str, Mapping[str, Any]] = {
         "beta_b": 2.0,
         "seeks": "error",
         "donors": "other",
+        "batch_norm": "trained",
     },
 }
 

@@ -26,6 +26,9 @@ class Settings:
     select: Literal["last", "val"] = option(
         "last", "weights of the last epoch, or val: of the best by the worst pseudo-group of the validation set"
     )
+    batch_norm: Literal["trained", "renewed"] | None = option(
+        None, "renewed: its statistics are taken anew from images as they are; by default after learning changed ones"
+    )
     seed: int = option(0, "decides initial weights, order, augmentation and noise")
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps")
     precision: Literal["auto", "float32", "bfloat16"] = option("auto", "bfloat16 autocast where the device has it")

@@ -59,6 +59,7 @@ class LMix(Method):
     model: Network
     needs = frozenset({"partition"})
     recordable = True
+    changed = True
     coupled = True  # a look is lent from pair to pair
     source = "Morerio et al. 2024"
     cost = "2, or 1.7 where h seeks error or learns λ"

@@ -20,6 +20,7 @@ class Mixup(Method):
 
     config: Config
     recordable = True
+    changed = True
     source = "Zhang et al. 2018"
 
     def streams(self) -> Streams:

@@ -53,6 +53,7 @@ class SMix(Method):
     partition: Partition
     needs = frozenset({"partition"})
     recordable = True
+    changed = True
     source = "Morerio et al. 2024"
     cost = "3, or 1 if only the mix is learnt"
 
