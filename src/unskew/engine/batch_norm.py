@@ -44,7 +44,8 @@ def renew_statistics(model: nn.Module, data: Dataset, device: torch.device) -> n
         layer.momentum = None  # the mean over all batches
         layer.train()
     order = torch.randperm(len(data), generator=generator(0, "statistics"))[:MOST]
-    for rows in order.split(min(BATCH, default_batch(data.size, device))) if layers else ():
+    parts = -(-len(order) // min(BATCH, default_batch(data.size, device)))  # of one size, for all weigh alike
+    for rows in order.tensor_split(parts) if layers else ():
         images = data.pixels[rows].to(device)
         model(batch_of(images, torch.arange(len(rows), device=device), "none", NO_DRAWS, data.size))
     for layer, momentum in zip(layers, momenta):
