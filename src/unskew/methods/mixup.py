@@ -20,7 +20,6 @@ class Mixup(Method):
 
     config: Config
     recordable = True
-    changed = True
     source = "Zhang et al. 2018"
 
     def streams(self) -> Streams:

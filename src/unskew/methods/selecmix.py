@@ -37,7 +37,6 @@ class SelecMix(Method):
     source = "Hwang et al. 2022"
     cost = "2.3"
     recordable = True
-    changed = True
     coupled = True
 
     def __init__(self, *given: Any) -> None:
