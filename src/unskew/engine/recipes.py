@@ -5,8 +5,8 @@ from typing import Any
 
 # The paper trains stage 1 by Adam; stage 2 wants strong weight decay, against learning the few conflicting by heart.
 # Weight decay was chosen on a held-out fifth of the training set (`unskew paper show tuning` and `presets`; mixup has
-# ERM's). What mixing learns for, whose looks it lends and where BatchNorm's statistics come from are as it was run there
-# (docs/results.md), not the defaults. s-mix's Beta and the number of epochs were screened with test accuracy in view (docs/results.md).
+# ERM's). Whose looks mixing lends, what for, and where BatchNorm's statistics come from are as they were run there, not
+# the defaults; s-mix's Beta and the number of epochs were screened with test accuracy in view (docs/results.md).
 _ADAM = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "constant"}
 _CIFAR: Mapping[str, Mapping[str, Any]] = {
     "*": {
