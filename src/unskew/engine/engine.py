@@ -109,10 +109,7 @@ class Engine:
         return every.flatten(0, 1)
 
     def judge(self, model: torch.nn.Module) -> Judgement:
-        """Prediction and loss of every training sample, in eval mode and without augmentation.
-
-        Each process judges its share; the answer is gathered, the same everywhere.
-        """
+        """Prediction and loss of every training sample, in eval mode and without augmentation, the same everywhere."""
         return judge(self, model)
 
     # The loop

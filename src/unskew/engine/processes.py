@@ -61,12 +61,18 @@ def rank_rows(samples: int, fabric: Fabric) -> Share:
 
 @contextmanager
 def fast_kernels() -> Iterator[None]:
-    """The quickest convolutions, and TF32 for what is left in float32; the caller's choice comes back."""
+    """The quickest convolutions, and TF32 for what is left in float32; the caller's choice comes back.
+
+    A compiled step keeps what a second backward pass needs, which some methods make.
+    """
+    from torch._functorch import config
+
     benchmark, matmul = torch.backends.cudnn.benchmark, torch.get_float32_matmul_precision()
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
     try:
-        yield
+        with config.patch(donated_buffer=False):
+            yield
     finally:
         torch.backends.cudnn.benchmark = benchmark
         torch.set_float32_matmul_precision(matmul)
