@@ -49,7 +49,7 @@ def run(
     results: Results = Path("results"),
 ) -> None:
     """Run what one or more tables need and the results do not hold yet."""
-    from unskew.paper.runner import default_workers, run_all
+    from unskew.paper.runner import Outcome, default_workers, run_all
     from unskew.paper.search import run_search
 
     if seeds < 1 or (workers is not None and workers < 1) or (minutes is not None and not minutes > 0):
@@ -66,13 +66,15 @@ def run(
         if table.search is None:
             specs += [spec for _, _, spec in table.specs(chosen, rows, seeds, scale)]
     started = time.monotonic()
-    outcome = run_all(_startable(specs, weights), results, minutes=minutes, **how)
-    for table in tables:
-        if table.search is not None:
-            over = None if minutes is None else minutes - (time.monotonic() - started) / 60
-            found = run_search(table, results, scale, minutes=over, **how)
-            outcome.failed += found.failed
-            outcome.left += found.left
+    searched = [table for table in tables if table.search is not None]
+    outcome = Outcome()
+    if specs or not searched:
+        outcome = run_all(_startable(specs, weights), results, minutes=minutes, **how)
+    for table in searched:
+        over = None if minutes is None else minutes - (time.monotonic() - started) / 60
+        found = run_search(table, results, scale, minutes=over, **how)
+        outcome.failed += found.failed
+        outcome.left += found.left
     for table in tables:
         show(table.name, results=results, scale=scale, data_dir=data_dir)
     if outcome.left:

@@ -63,8 +63,6 @@ def run_all(
     unique = {spec.key: spec for spec in specs}
     waiting = [spec for key, spec in unique.items() if key not in there]
     outcome = Outcome(skipped=len(unique) - len(waiting))
-    if not unique:
-        return outcome
     say(f"{len(unique)} runs: {outcome.skipped} already there, {len(waiting)} to do, {workers} at a time")
     if not waiting:
         return outcome
